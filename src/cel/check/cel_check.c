@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "base/vec.h"
+#include "cel/check/checker.h"
 #include "cel/check/decls.h"
 #include "cel/read/ast.h"
 #include "cel/value/cel_message.h"
@@ -17,53 +18,38 @@
 /* The longest name of a type in a message. */
 #define TYPE_BYTES_MAX 2000u
 
-/* A variable of a comprehension, innermost first. */
-struct scope {
-    const struct scope *up;
-    dv_str name;
-    const struct dv_cel_type *type;
-};
-
-struct checker {
-    const struct dv_cel_decls *decls;
-    struct dv_arena *arena;
-    struct dv_cel_issues *issues;
-    const struct scope *scope;
-    struct dv_cel_unifier unifier;
-};
-
-static void check(struct checker *c, struct dv_cel_ast *ast);
-
-static bool fits(struct checker *c, const struct dv_cel_type *from, const struct dv_cel_type *to)
+bool dv_cel_checker_fits(struct dv_cel_checker *c, const struct dv_cel_type *from,
+                         const struct dv_cel_type *to)
 {
     return dv_cel_assignable(&c->unifier, &from, &to, 1);
 }
 
-static const struct dv_cel_type *known(struct checker *c, const struct dv_cel_type *type)
+const struct dv_cel_type *dv_cel_checker_known(struct dv_cel_checker *c,
+                                               const struct dv_cel_type *type)
 {
     return dv_cel_substitute(&c->unifier, type, false);
 }
 
-static bool is_dynamic(const struct dv_cel_type *type)
+bool dv_cel_type_is_dynamic(const struct dv_cel_type *type)
 {
     return type->kind == DV_CEL_T_DYN || type->kind == DV_CEL_T_ANY;
 }
 
-static void mismatch(struct checker *c, uint32_t at, const struct dv_cel_type *expected,
-                     const struct dv_cel_type *found)
+void dv_cel_checker_mismatch(struct dv_cel_checker *c, uint32_t at,
+                             const struct dv_cel_type *expected, const struct dv_cel_type *found)
 {
     DV_CLEANUP(dv_buf_fini) struct dv_buf buf;
 
     dv_buf_init(&buf, TYPE_BYTES_MAX);
     dv_buf_add_c(&buf, "expected type '");
-    dv_cel_type_print(known(c, expected), true, &buf);
+    dv_cel_type_print(dv_cel_checker_known(c, expected), true, &buf);
     dv_buf_add_c(&buf, "' but found '");
-    dv_cel_type_print(known(c, found), true, &buf);
+    dv_cel_type_print(dv_cel_checker_known(c, found), true, &buf);
     dv_buf_add_char(&buf, '\'');
     dv_cel_issue_add(c->issues, at, "%s", dv_buf_c(&buf));
 }
 
-static void undeclared(struct checker *c, struct dv_cel_ast *ast, dv_str name)
+void dv_cel_checker_undeclared(struct dv_cel_checker *c, struct dv_cel_ast *ast, dv_str name)
 {
     dv_cel_issue_add(c->issues, ast->at, "undeclared reference to '%.*s' (in container '%.*s')",
                      DV_FMT(name), DV_FMT(c->decls->container));
@@ -88,7 +74,7 @@ bool dv_cel_qualified_name(const struct dv_cel_ast *ast, struct dv_arena *arena,
     return true;
 }
 
-static const struct dv_cel_type *find_exact(const struct checker *c, dv_str name)
+static const struct dv_cel_type *find_exact(const struct dv_cel_checker *c, dv_str name)
 {
     const struct dv_cel_type *type;
 
@@ -102,9 +88,9 @@ static const struct dv_cel_type *find_exact(const struct checker *c, dv_str name
 }
 
 /* The type of the variable or type that `name` means, and its full name; NULL: there is none. */
-static const struct dv_cel_type *find_name(struct checker *c, dv_str name, dv_str *full)
+static const struct dv_cel_type *find_name(struct dv_cel_checker *c, dv_str name, dv_str *full)
 {
-    for (const struct scope *scope = c->scope; scope; scope = scope->up) {
+    for (const struct dv_cel_scope *scope = c->scope; scope; scope = scope->up) {
         if (dv_str_eq(scope->name, name)) {
             *full = DV_STR_NONE;
             return scope->type;
@@ -119,7 +105,7 @@ static const struct dv_cel_type *find_name(struct checker *c, dv_str name, dv_st
     return NULL;
 }
 
-static void check_ident(struct checker *c, struct dv_cel_ast *ast)
+static void check_ident(struct dv_cel_checker *c, struct dv_cel_ast *ast)
 {
     dv_str name;
 
@@ -127,13 +113,13 @@ static void check_ident(struct checker *c, struct dv_cel_ast *ast)
     (void)dv_cel_qualified_name(ast, c->arena, &name);
     ast->type = find_name(c, name, &ast->resolved);
     if (!ast->type)
-        undeclared(c, ast, ast->name);
+        dv_cel_checker_undeclared(c, ast, ast->name);
 }
 
 /* -- Fields --------------------------------------------------------------------------------------
  */
 
-static const struct dv_cel_type *field_type(struct checker *c, const struct dv_cel_ast *ast,
+static const struct dv_cel_type *field_type(struct dv_cel_checker *c, const struct dv_cel_ast *ast,
                                             const struct dv_cel_type *type, dv_str name)
 {
     const struct dv_cel_type *field = NULL;
@@ -151,10 +137,10 @@ static const struct dv_cel_type *field_type(struct checker *c, const struct dv_c
     }
     if (type->kind == DV_CEL_T_VAR) {
         /* the variable is bound to dyn, whatever its element turns out to be */
-        (void)fits(c, &dv_cel_t_dyn, type);
+        (void)dv_cel_checker_fits(c, &dv_cel_t_dyn, type);
         return &dv_cel_t_dyn;
     }
-    if (!is_dynamic(type) && type->kind != DV_CEL_T_ERROR) {
+    if (!dv_cel_type_is_dynamic(type) && type->kind != DV_CEL_T_ERROR) {
         dv_cel_type_print(type, true, &buf);
         dv_cel_issue_add(c->issues, ast->at, "type '%s' does not support field selection",
                          dv_buf_c(&buf));
@@ -162,16 +148,16 @@ static const struct dv_cel_type *field_type(struct checker *c, const struct dv_c
     return &dv_cel_t_dyn;
 }
 
-static void check_field(struct checker *c, struct dv_cel_ast *ast, struct dv_cel_ast *operand,
-                        dv_str name, bool is_optional)
+static void check_field(struct dv_cel_checker *c, struct dv_cel_ast *ast,
+                        struct dv_cel_ast *operand, dv_str name, bool is_optional)
 {
     const struct dv_cel_type *type;
 
-    check(c, operand);
-    type = known(c, operand->type);
+    dv_cel_check_node(c, operand);
+    type = dv_cel_checker_known(c, operand->type);
     if (dv_cel_type_is_optional(type)) {
         is_optional = true;
-        type = known(c, type->params[0]);
+        type = dv_cel_checker_known(c, type->params[0]);
     }
     ast->type = field_type(c, ast, type, name);
     if (is_optional)
@@ -180,7 +166,7 @@ static void check_field(struct checker *c, struct dv_cel_ast *ast, struct dv_cel
         ast->type = &dv_cel_t_bool;
 }
 
-static void check_select(struct checker *c, struct dv_cel_ast *ast)
+static void check_select(struct dv_cel_checker *c, struct dv_cel_ast *ast)
 {
     const struct dv_cel_type *type;
     dv_str name;
@@ -200,7 +186,7 @@ static void check_select(struct checker *c, struct dv_cel_ast *ast)
 /* -- Calls ----------------------------------------------------------------------------------------
  */
 
-static void no_overload(struct checker *c, struct dv_cel_ast *ast,
+static void no_overload(struct dv_cel_checker *c, struct dv_cel_ast *ast,
                         const struct dv_cel_type *const *args, size_t n_args)
 {
     DV_CLEANUP(dv_buf_fini) struct dv_buf buf;
@@ -208,14 +194,14 @@ static void no_overload(struct checker *c, struct dv_cel_ast *ast,
 
     dv_buf_init(&buf, TYPE_BYTES_MAX);
     if (ast->target) {
-        dv_cel_type_print(known(c, args[0]), true, &buf);
+        dv_cel_type_print(dv_cel_checker_known(c, args[0]), true, &buf);
         dv_buf_add_char(&buf, '.');
     }
     dv_buf_add_char(&buf, '(');
     for (size_t i = first; i < n_args; i++) {
         if (i > first)
             dv_buf_add_c(&buf, ", ");
-        dv_cel_type_print(known(c, args[i]), true, &buf);
+        dv_cel_type_print(dv_cel_checker_known(c, args[i]), true, &buf);
     }
     dv_buf_add_char(&buf, ')');
     dv_cel_issue_add(c->issues, ast->at, "found no matching overload for '%.*s' applied to '%s'",
@@ -224,7 +210,7 @@ static void no_overload(struct checker *c, struct dv_cel_ast *ast,
 }
 
 /* Finds all overloads that may take the arguments; the result is dyn when theirs differ. */
-static void resolve(struct checker *c, struct dv_cel_ast *ast, dv_str function)
+static void resolve(struct dv_cel_checker *c, struct dv_cel_ast *ast, dv_str function)
 {
     const struct dv_cel_type *args[DV_CEL_PARAMS_MAX + 1];
     const struct dv_cel_type *params[DV_CEL_PARAMS_MAX];
@@ -247,10 +233,10 @@ static void resolve(struct checker *c, struct dv_cel_ast *ast, dv_str function)
         if (!dv_cel_assignable(&c->unifier, args, params, n_args))
             continue;
         *dv_vec_add_in(&rows, c->arena) = row;
-        type = known(c, type);
+        type = dv_cel_checker_known(c, type);
         if (!result)
             result = type;
-        else if (!is_dynamic(result) && !dv_cel_type_eq(type, result))
+        else if (!dv_cel_type_is_dynamic(result) && !dv_cel_type_eq(type, result))
             result = &dv_cel_t_dyn;
     }
     if (!result) {
@@ -263,7 +249,7 @@ static void resolve(struct checker *c, struct dv_cel_ast *ast, dv_str function)
     ast->type = result;
 }
 
-static bool find_function(struct checker *c, dv_str name, dv_str *full)
+static bool find_function(struct dv_cel_checker *c, dv_str name, dv_str *full)
 {
     for (size_t i = 0; dv_cel_candidate(c->decls->container, name, &i, c->arena, full);)
         if (dv_cel_overload_next(c->decls, *full, NULL))
@@ -271,12 +257,12 @@ static bool find_function(struct checker *c, dv_str name, dv_str *full)
     return false;
 }
 
-static void check_logical(struct checker *c, struct dv_cel_ast *ast)
+static void check_logical(struct dv_cel_checker *c, struct dv_cel_ast *ast)
 {
     const struct dv_cel_type *bools[] = {&dv_cel_t_bool, &dv_cel_t_bool};
 
     for (uint32_t i = 0; i < ast->n_args; i++)
-        check(c, ast->args[i]);
+        dv_cel_check_node(c, ast->args[i]);
     ast->type = &dv_cel_t_bool;
     for (uint32_t i = 1; i < ast->n_args; i++) {
         const struct dv_cel_type *pair[] = {ast->args[i - 1]->type, ast->args[i]->type};
@@ -294,7 +280,7 @@ static bool is_logical(const struct dv_cel_ast *ast)
            (dv_str_eq(ast->name, DV_STR("_&&_")) || dv_str_eq(ast->name, DV_STR("_||_")));
 }
 
-static void check_member(struct checker *c, struct dv_cel_ast *ast)
+static void check_member(struct dv_cel_checker *c, struct dv_cel_ast *ast)
 {
     dv_str prefix;
     dv_str full;
@@ -308,20 +294,20 @@ static void check_member(struct checker *c, struct dv_cel_ast *ast)
         resolve(c, ast, full);
         return;
     }
-    check(c, ast->target);
+    dv_cel_check_node(c, ast->target);
     if (find_function(c, ast->name, &full))
         resolve(c, ast, full);
     else
-        undeclared(c, ast, ast->name);
+        dv_cel_checker_undeclared(c, ast, ast->name);
 }
 
-static void check_call(struct checker *c, struct dv_cel_ast *ast)
+static void check_call(struct dv_cel_checker *c, struct dv_cel_ast *ast)
 {
     dv_str name = ast->name;
     dv_str full;
 
     if (dv_str_eq(name, DV_STR("_?._"))) {
-        check(c, ast->args[1]);
+        dv_cel_check_node(c, ast->args[1]);
         check_field(c, ast, ast->args[0], ast->args[1]->literal.s, true);
         return;
     }
@@ -330,7 +316,7 @@ static void check_call(struct checker *c, struct dv_cel_ast *ast)
         return;
     }
     for (uint32_t i = 0; i < ast->n_args; i++)
-        check(c, ast->args[i]);
+        dv_cel_check_node(c, ast->args[i]);
     if (ast->target) {
         check_member(c, ast);
         return;
@@ -340,93 +326,15 @@ static void check_call(struct checker *c, struct dv_cel_ast *ast)
     if (find_function(c, name, &full))
         resolve(c, ast, full);
     else
-        undeclared(c, ast, ast->name);
-}
-
-/* -- Literals of lists and maps -------------------------------------------------------------- */
-
-static const struct dv_cel_type *join(struct checker *c, const struct dv_cel_type *so_far,
-                                      const struct dv_cel_type *next)
-{
-    if (!so_far)
-        return next;
-    if (fits(c, so_far, next))
-        return dv_cel_most_general(so_far, next);
-    return &dv_cel_t_dyn; /* dv_cel_validate reports lists of mixed types */
-}
-
-/* The type of an element or value, without the optional when it is marked as one. */
-static const struct dv_cel_type *element_type(struct checker *c, struct dv_cel_ast *ast,
-                                              bool is_optional)
-{
-    const struct dv_cel_type *type;
-
-    check(c, ast);
-    if (!is_optional)
-        return ast->type;
-    type = known(c, ast->type);
-    if (dv_cel_type_is_optional(type))
-        return type->params[0];
-    if (!is_dynamic(type) && type->kind != DV_CEL_T_ERROR)
-        mismatch(c, ast->at, dv_cel_optional_of(type, c->arena), type);
-    return type;
-}
-
-static void check_list(struct checker *c, struct dv_cel_ast *ast)
-{
-    const struct dv_cel_type *type = NULL;
-
-    for (uint32_t i = 0; i < ast->n_args; i++)
-        type = join(c, type, element_type(c, ast->args[i], ast->optionals && ast->optionals[i]));
-    ast->type = dv_cel_list_of(type ? type : dv_cel_var_new(&c->unifier), c->arena);
-}
-
-static void check_map(struct checker *c, struct dv_cel_ast *ast)
-{
-    const struct dv_cel_type *key = NULL;
-    const struct dv_cel_type *value = NULL;
-
-    for (uint32_t i = 0; i < ast->n_args; i += 2) {
-        check(c, ast->args[i]);
-        key = join(c, key, ast->args[i]->type);
-        value = join(c, value,
-                     element_type(c, ast->args[i + 1], ast->optionals && ast->optionals[i / 2]));
-    }
-    ast->type = dv_cel_map_of(key ? key : dv_cel_var_new(&c->unifier),
-                              value ? value : dv_cel_var_new(&c->unifier), c->arena);
-}
-
-static void check_struct(struct checker *c, struct dv_cel_ast *ast)
-{
-    const struct dv_cel_type *type = NULL;
-
-    for (size_t i = 0;
-         !type && dv_cel_candidate(c->decls->container, ast->name, &i, c->arena, &ast->resolved);)
-        type = dv_cel_message_type(ast->resolved, c->arena);
-    if (!type) {
-        undeclared(c, ast, ast->name);
-        return;
-    }
-    ast->type = type;
-    for (uint32_t i = 0; i < ast->n_args; i++) {
-        const struct dv_cel_type *field;
-
-        check(c, ast->args[i]);
-        field = type->kind == DV_CEL_T_OBJECT ? dv_cel_field_type(c->decls, ast->names[i], c->arena)
-                                              : dv_cel_message_field(ast->resolved, ast->names[i]);
-        if (!field)
-            dv_cel_issue_add(c->issues, ast->at, "undefined field '%.*s'", DV_FMT(ast->names[i]));
-        else if (!fits(c, field, ast->args[i]->type))
-            mismatch(c, ast->args[i]->at, field, ast->args[i]->type);
-    }
+        dv_cel_checker_undeclared(c, ast, ast->name);
 }
 
 /* -- Comprehensions -------------------------------------------------------------------------- */
 
-static void range_types(struct checker *c, const struct dv_cel_ast *ast,
+static void range_types(struct dv_cel_checker *c, const struct dv_cel_ast *ast,
                         const struct dv_cel_type **iter, const struct dv_cel_type **iter2)
 {
-    const struct dv_cel_type *range = known(c, ast->fold->range->type);
+    const struct dv_cel_type *range = dv_cel_checker_known(c, ast->fold->range->type);
     DV_CLEANUP(dv_buf_fini) struct dv_buf buf;
 
     dv_buf_init(&buf, TYPE_BYTES_MAX);
@@ -439,7 +347,7 @@ static void range_types(struct checker *c, const struct dv_cel_ast *ast,
         *iter2 = range->params[1];
     } else if (range->kind == DV_CEL_T_DYN || range->kind == DV_CEL_T_ERROR ||
                range->kind == DV_CEL_T_VAR) {
-        (void)fits(c, &dv_cel_t_dyn, range);
+        (void)dv_cel_checker_fits(c, &dv_cel_t_dyn, range);
     } else {
         dv_cel_type_print(range, true, &buf);
         dv_cel_issue_add(c->issues, ast->fold->range->at,
@@ -450,32 +358,32 @@ static void range_types(struct checker *c, const struct dv_cel_ast *ast,
     }
 }
 
-static void check_fold(struct checker *c, struct dv_cel_ast *ast)
+static void check_fold(struct dv_cel_checker *c, struct dv_cel_ast *ast)
 {
     const struct dv_cel_fold *fold = ast->fold;
-    const struct scope *outer = c->scope;
-    struct scope accu = {.up = outer, .name = fold->accu};
-    struct scope iter = {.up = &accu, .name = fold->iter};
-    struct scope iter2 = {.up = &iter, .name = fold->iter2};
+    const struct dv_cel_scope *outer = c->scope;
+    struct dv_cel_scope accu = {.up = outer, .name = fold->accu};
+    struct dv_cel_scope iter = {.up = &accu, .name = fold->iter};
+    struct dv_cel_scope iter2 = {.up = &iter, .name = fold->iter2};
 
-    check(c, fold->range);
-    check(c, fold->init);
+    dv_cel_check_node(c, fold->range);
+    dv_cel_check_node(c, fold->init);
     accu.type = fold->init->type;
     range_types(c, ast, &iter.type, &iter2.type);
     c->scope = fold->iter2.n > 0 ? &iter2 : &iter;
-    check(c, fold->cond);
-    if (!fits(c, &dv_cel_t_bool, fold->cond->type))
-        mismatch(c, fold->cond->at, &dv_cel_t_bool, fold->cond->type);
-    check(c, fold->step);
-    if (!fits(c, accu.type, fold->step->type))
-        mismatch(c, fold->step->at, accu.type, fold->step->type);
+    dv_cel_check_node(c, fold->cond);
+    if (!dv_cel_checker_fits(c, &dv_cel_t_bool, fold->cond->type))
+        dv_cel_checker_mismatch(c, fold->cond->at, &dv_cel_t_bool, fold->cond->type);
+    dv_cel_check_node(c, fold->step);
+    if (!dv_cel_checker_fits(c, accu.type, fold->step->type))
+        dv_cel_checker_mismatch(c, fold->step->at, accu.type, fold->step->type);
     c->scope = &accu;
-    check(c, fold->result);
+    dv_cel_check_node(c, fold->result);
     c->scope = outer;
-    ast->type = known(c, fold->result->type);
+    ast->type = dv_cel_checker_known(c, fold->result->type);
 }
 
-static void check(struct checker *c, struct dv_cel_ast *ast)
+void dv_cel_check_node(struct dv_cel_checker *c, struct dv_cel_ast *ast)
 {
     if (ast->type) /* optMap has its target twice in the tree, and it is checked once */
         return;
@@ -493,13 +401,13 @@ static void check(struct checker *c, struct dv_cel_ast *ast)
         check_call(c, ast);
         break;
     case DV_CEL_AST_LIST:
-        check_list(c, ast);
+        dv_cel_check_list(c, ast);
         break;
     case DV_CEL_AST_MAP:
-        check_map(c, ast);
+        dv_cel_check_map(c, ast);
         break;
     case DV_CEL_AST_STRUCT:
-        check_struct(c, ast);
+        dv_cel_check_struct(c, ast);
         break;
     case DV_CEL_AST_FOLD:
         check_fold(c, ast);
@@ -508,7 +416,7 @@ static void check(struct checker *c, struct dv_cel_ast *ast)
 }
 
 /* Replaces the variables in all types by what was found out; a free one becomes dyn. */
-static void finish(struct checker *c, struct dv_cel_ast *ast)
+static void finish(struct dv_cel_checker *c, struct dv_cel_ast *ast)
 {
     if (ast->is_finished) /* optMap has its target twice in the tree, and it is finished once */
         return;
@@ -547,7 +455,7 @@ static bool is_small(const struct dv_cel_ast *ast, uint32_t *n_left)
 void dv_cel_check(struct dv_cel_ast *ast, const struct dv_cel_decls *decls, struct dv_arena *arena,
                   struct dv_cel_issues *issues)
 {
-    struct checker c = {.decls = decls, .arena = arena, .issues = issues};
+    struct dv_cel_checker c = {.decls = decls, .arena = arena, .issues = issues};
     uint32_t n_left = NODES_MAX;
 
     if (!is_small(ast, &n_left)) {
@@ -555,7 +463,7 @@ void dv_cel_check(struct dv_cel_ast *ast, const struct dv_cel_decls *decls, stru
         return;
     }
     c.unifier.arena = arena;
-    check(&c, ast);
+    dv_cel_check_node(&c, ast);
     if (issues->list.n == 0)
         finish(&c, ast);
     if (c.unifier.n_visits >= DV_CEL_TYPE_VISITS_MAX)
