@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "device/device.h"
+#include "device/kubelet_checkpoint.h"
 #include "pb/pb.h"
 #include "json/json.h"
 

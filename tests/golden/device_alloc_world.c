@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "device/device.h"
+#include "device/kubelet_checkpoint.h"
 #include "device_alloc_plugin.h"
 #include "json/json.h"
 

@@ -16,6 +16,7 @@
 #include "base/str.h"
 #include "checkpoint_json.h"
 #include "device/device.h"
+#include "device/kubelet_checkpoint.h"
 #include "device/state/device_checkpoint.h"
 #include "files.h"
 #include "json/json.h"

@@ -10,6 +10,7 @@
 #include "base/num.h"
 #include "base/vec.h"
 #include "device/device.h"
+#include "device/kubelet_checkpoint.h"
 #include "pb/pb.h"
 #include "pod/pod.h"
 

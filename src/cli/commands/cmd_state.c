@@ -16,6 +16,7 @@
 #include "claim/claim.h"
 #include "cli/cli.h"
 #include "device/device.h"
+#include "device/kubelet_checkpoint.h"
 #include "loop/loop.h"
 #include "pod/pod.h"
 #include "store/store.h"

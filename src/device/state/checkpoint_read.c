@@ -12,6 +12,7 @@
 #include "base/num.h"
 #include "base/vec.h"
 #include "device/device.h"
+#include "device/kubelet_checkpoint.h"
 #include "device/state/cut.h"
 #include "device/state/device_checkpoint.h"
 #include "json/json.h"

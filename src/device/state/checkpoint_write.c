@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/str.h"
 #include "device/device.h"
+#include "device/kubelet_checkpoint.h"
 #include "device/state/device_checkpoint.h"
 #include "json/json.h"
 

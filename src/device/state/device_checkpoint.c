@@ -1,6 +1,7 @@
 /* device_checkpoint.c - makes a checkpoint from a state, and loads one into a state. */
 #include "base/arena.h"
 #include "base/err.h"
+#include "device/kubelet_checkpoint.h"
 #include "device/state/device_message.h"
 #include "device/state/device_state.h"
 

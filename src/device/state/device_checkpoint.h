@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "device/device.h"
+#include "device/kubelet_checkpoint.h"
 
 /* The text whose hash is the checksum: the content as Go prints it, with its types. */
 void dv_device_checkpoint_text(const struct dv_device_checkpoint *checkpoint, struct dv_buf *buf);

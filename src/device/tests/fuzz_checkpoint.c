@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "device/device.h"
+#include "device/kubelet_checkpoint.h"
 #include "device/state/device_checkpoint.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

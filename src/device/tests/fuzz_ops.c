@@ -13,6 +13,7 @@
 #include "base/row.h"
 #include "base/str.h"
 #include "device/device.h"
+#include "device/kubelet_checkpoint.h"
 #include "fuzz_check.h"
 #include "pb/pb.h"
 

@@ -2,6 +2,7 @@
 #include "test_device_node.h"
 
 #include "base/buf.h"
+#include "device/kubelet_checkpoint.h"
 #include "device/state/device_checkpoint.h"
 
 #define ENTRY                                                                                      \

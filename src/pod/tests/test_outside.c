@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/defs.h"
 #include "device/device.h"
+#include "device/kubelet_checkpoint.h"
 #include "pb/pb.h"
 #include "pod/agent/outside.h"
 #include "support/growth.h"

@@ -11,6 +11,7 @@
 #include "base/num.h"
 #include "base/vec.h"
 #include "device/device.h"
+#include "device/kubelet_checkpoint.h"
 #include "pb/pb.h"
 #include "pod/pod.h"
 #include "proto/podresources_v1.pb-c.h"

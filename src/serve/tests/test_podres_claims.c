@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "device/device.h"
+#include "device/kubelet_checkpoint.h"
 #include "pod/pod.h"
 #include "proto/podresources_v1.pb-c.h"
 #include "serve/podresources/podres_answer.h"
