@@ -410,3 +410,8 @@ bool dv_pods_connect(struct dv_pods *pods, struct dv_cluster *cluster, struct dv
 {
     return dv_holdings_connect(pods->holdings, cluster, err);
 }
+
+void dv_pods_set_runtime(struct dv_pods *pods, bool has_runtime)
+{
+    pods->has_runtime = has_runtime;
+}

@@ -490,11 +490,6 @@ void dv_pods_tell_ended(struct dv_pods *pods, struct dv_pod_telling *telling,
     save(runs, telling);
 }
 
-void dv_pods_set_runtime(struct dv_pods *pods, bool has_runtime)
-{
-    pods->has_runtime = has_runtime;
-}
-
 struct dv_pod_told dv_pods_told(const struct dv_pods *pods, dv_str uid)
 {
     const struct dv_runs *runs = dv_map_get(&pods->runs, uid);
