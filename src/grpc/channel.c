@@ -1,6 +1,5 @@
 /* channel.c - calls to a peer: connecting, reconnecting, and the life of a call. */
 #include <assert.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +12,6 @@
 #include "grpc/grpc_conn.h"
 #include "grpc/ids.h"
 #include "http2/http2.h"
-#include "pb/pb.h"
 
 /* As gRPC's connection back-off has it: 1 s, times 1.6, at most 120 s, a fifth of jitter. */
 #define BACKOFF_FIRST_MS 1000u
@@ -58,13 +56,6 @@ struct dv_channel {
     void *closed_ctx;
     char text[]; /* the texts of path and name */
 };
-
-uint64_t dv_grpc_next_id(void)
-{
-    static atomic_uint_fast64_t last;
-
-    return atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
-}
 
 static void place(struct dv_call *call);
 
@@ -493,15 +484,4 @@ void dv_channel_retry_now(struct dv_channel *channel)
         return;
     dv_timer_cancel(&channel->retry_timer);
     on_retry(&channel->retry_timer);
-}
-
-/* ---- messages ---- */
-
-struct dv_h2_msg *dv_grpc_encode(const struct ProtobufCMessage *message)
-{
-    size_t n = dv_pb_size(message);
-    struct dv_h2_msg *msg = dv_h2_msg_new(n);
-
-    dv_pb_encode(message, dv_h2_msg_data(msg), n);
-    return msg;
 }

@@ -1,8 +1,12 @@
 #include "grpc/grpc_conn.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/str.h"
+#include "grpc/grpc.h"
+#include "grpc/ids.h"
+#include "pb/pb.h"
 
 /* Frames are mostly small, so up to this much output of a turn goes out in one write. */
 #define CHUNK_BYTES (64u * 1024u)
@@ -170,4 +174,22 @@ void dv_conn_start(struct dv_conn *conn, struct dv_loop *loop, struct dv_stream 
     conn->h2 = dv_h2_new(options, handler);
     dv_stream_start(stream, &conn->stream_handler);
     dv_conn_flush_later(conn); /* our settings go out before anything has been read */
+}
+
+/* ---- for both sides of a call ---- */
+
+uint64_t dv_grpc_next_id(void)
+{
+    static atomic_uint_fast64_t last;
+
+    return atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
+}
+
+struct dv_h2_msg *dv_grpc_encode(const struct ProtobufCMessage *message)
+{
+    size_t n = dv_pb_size(message);
+    struct dv_h2_msg *msg = dv_h2_msg_new(n);
+
+    dv_pb_encode(message, dv_h2_msg_data(msg), n);
+    return msg;
 }
