@@ -356,10 +356,9 @@ static bool expand_merges(struct dv_yaml_stream *stream, struct dv_json *object,
 
 static bool has_merge(const struct dv_json *object)
 {
-    for (const struct dv_json *child = object->first; child; child = dv_json_next(child)) {
+    for (const struct dv_json *child = object->first; child; child = dv_json_next(child))
         if (child->is_merge)
             return true;
-    }
     return false;
 }
 

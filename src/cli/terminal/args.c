@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/buf.h"
 #include "base/defs.h"
 #include "base/err.h"
 #include "base/num.h"
@@ -477,27 +476,4 @@ bool dv_cli_parse(struct dv_cli *cli, const struct dv_cli_verb *verb, int n_args
             return false;
     }
     return true;
-}
-
-/* ---- help ---- */
-
-static void print_option(const struct dv_cli_option *option, struct dv_buf *buf)
-{
-    char text[64];
-    bool is_optional = option->value && option->value[0] == '[';
-
-    (void)snprintf(text, sizeof(text), "%c%c%s--%s%s%s", option->letter ? '-' : ' ',
-                   option->letter ? option->letter : ' ', option->letter ? ", " : "  ",
-                   option->name, option->value && !is_optional ? " " : "",
-                   option->value ? option->value : "");
-    dv_buf_printf(buf, "  %-34s %s\n", text, option->help);
-}
-
-void dv_cli_print_options(const struct dv_cli_verb *verb, struct dv_buf *buf)
-{
-    static const struct dv_cli_verb any = {.options = ""};
-    struct dv_cli_option option;
-
-    for (size_t i = 0; dv_cli_option_get(verb ? verb : &any, i, &option); i++)
-        print_option(&option, buf);
 }

@@ -1,5 +1,5 @@
-/* cli_print.c - what verbs print: complaints, tables, ages, JSON and messages. All text from
- * outside goes through base's visible.h. */
+/* cli_print.c - what verbs print: complaints, tables, ages, JSON, messages and their options. All
+ * text from outside goes through base's visible.h. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -203,4 +203,27 @@ void dv_cli_print_message(struct dv_cli *cli, const struct ProtobufCMessage *mes
         dv_cli_print_json(cli, node, &style);
     else
         (void)dv_cli_complain("%s", err.msg);
+}
+
+/* ---- help ---- */
+
+static void print_option(const struct dv_cli_option *option, struct dv_buf *buf)
+{
+    char text[64];
+    bool is_optional = option->value && option->value[0] == '[';
+
+    (void)snprintf(text, sizeof(text), "%c%c%s--%s%s%s", option->letter ? '-' : ' ',
+                   option->letter ? option->letter : ' ', option->letter ? ", " : "  ",
+                   option->name, option->value && !is_optional ? " " : "",
+                   option->value ? option->value : "");
+    dv_buf_printf(buf, "  %-34s %s\n", text, option->help);
+}
+
+void dv_cli_print_options(const struct dv_cli_verb *verb, struct dv_buf *buf)
+{
+    static const struct dv_cli_verb any = {.options = ""};
+    struct dv_cli_option option;
+
+    for (size_t i = 0; dv_cli_option_get(verb ? verb : &any, i, &option); i++)
+        print_option(&option, buf);
 }
