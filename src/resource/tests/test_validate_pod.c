@@ -97,6 +97,49 @@ static void checks_containers_and_places(void **state)
     check_refusals(&created, rows, DV_COUNT(rows));
 }
 
+#define MOUNTS(mounts)                                                                             \
+    "{spec: {volumes: [{name: v, emptyDir: {}}], containers: [{name: c, image: i, volumeMounts: "  \
+    "[" mounts "]}]}}"
+#define AT_MOUNTS "spec.containers[0].volumeMounts"
+
+static void checks_volumes_and_mounts(void **state)
+{
+    static const struct refusal rows[] = {
+        {MOUNTS("{name: v, mountPath: /a}, {name: v, mountPath: /b, subPath: a/b..c/...}"),                   ""                                                          },
+        {MOUNTS("{name: w, mountPath: /a}"),                                                                  AT_MOUNTS "[0].name:NotFound"                               },
+        {MOUNTS("{mountPath: /a}"),                                                                           AT_MOUNTS "[0].name:Required " AT_MOUNTS "[0].name:NotFound"},
+        {MOUNTS("{name: v}"),                                                                                 AT_MOUNTS "[0].mountPath:Required"                          },
+        {MOUNTS("{name: v, mountPath: /a}, {name: v, mountPath: /a}"),
+         AT_MOUNTS "[1].mountPath:Invalid"                                                                                                                                },
+        {MOUNTS("{name: v, mountPath: /a, subPath: /b}"),                                                     AT_MOUNTS ".subPath:Invalid"                                },
+        {MOUNTS("{name: v, mountPath: /a, subPath: ..}"),                                                     AT_MOUNTS ".subPath:Invalid"                                },
+        {MOUNTS("{name: v, mountPath: /a, subPath: b/../../c}"),                                              AT_MOUNTS ".subPath:Invalid"                                },
+        {MOUNTS("{name: v, mountPath: /a, subPathExpr: /$(A)/..}"),
+         AT_MOUNTS ".subPathExpr:Invalid " AT_MOUNTS ".subPathExpr:Invalid"                                                                                               },
+        {MOUNTS("{name: v, mountPath: /a, subPath: b, subPathExpr: $(A)}"),
+         AT_MOUNTS "[0].subPathExpr:Invalid"                                                                                                                              },
+        {MOUNTS("{name: v, mountPath: /a, mountPropagation: HostToContainer}"),                               ""                                                          },
+        {MOUNTS("{name: v, mountPath: /a, mountPropagation: Bidirectional}"),
+         AT_MOUNTS ".mountPropagation:Forbidden"                                                                                                                          },
+        {MOUNTS("{name: v, mountPath: /a, mountPropagation: x}"),
+         AT_MOUNTS ".mountPropagation:NotSupported"                                                                                                                       },
+        {"{spec: {volumes: [{name: v}, {name: v}, {name: A}, {}]}}",
+         "spec.volumes[1].name:Duplicate spec.volumes[2].name:Invalid "
+         "spec.volumes[3].name:Required"                                                                                                                                  },
+        {"{spec: {volumes: [{name: a, hostPath: {path: /a/../b}}, {name: b, hostPath: {path: ''}}, "
+         "{name: c, hostPath: {path: /c, type: Dir}}, {name: d, hostPath: {path: /d, type: ''}}]}}", "spec.volumes[0].hostPath.path:Invalid spec.volumes[1].hostPath.path:Required "
+         "spec.volumes[2].hostPath.type:NotSupported"        },
+    };
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+
+    (void)state;
+    check_refusals(&created, rows, DV_COUNT(rows));
+    assert_str(
+        problem_texts(&created, MOUNTS("{name: v, mountPath: /a, subPath: /b/..}"), NULL, arena),
+        AT_MOUNTS ".subPath: Invalid value: \"/b/..\": must be a relative path\n" AT_MOUNTS
+                  ".subPath: Invalid value: \"/b/..\": must not contain '..'");
+}
+
 static void changes_little_of_a_pod(void **state)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
@@ -232,6 +275,7 @@ int main(void)
         cmocka_unit_test(checks_claims),
         cmocka_unit_test(checks_resources),
         cmocka_unit_test(checks_containers_and_places),
+        cmocka_unit_test(checks_volumes_and_mounts),
         cmocka_unit_test(changes_little_of_a_pod),
         cmocka_unit_test(keeps_the_mirror_annotation),
         cmocka_unit_test(checks_what_is_told_about_claims),

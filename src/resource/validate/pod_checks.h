@@ -1,12 +1,25 @@
-/* pod_checks.h - rules for updates of pods. */
+/* pod_checks.h - rules for the volumes of pods, and for updates of pods. */
 #ifndef DV_RESOURCE_POD_CHECKS_H
 #define DV_RESOURCE_POD_CHECKS_H
 
+#include <stddef.h>
+
 #include "base/str.h"
 
+struct dv_api_container;
 struct dv_api_pod;
+struct dv_api_volume;
 struct dv_buf;
+struct dv_field_path;
+struct dv_map;
 struct dv_problems;
+
+/* Checks volumes, and fills `names`. */
+void dv_check_volumes(struct dv_problems *problems, const struct dv_field_path *path,
+                      struct dv_api_volume *volumes, size_t n_volumes, struct dv_map *names);
+/* Checks the volumeMounts of a container, whose path is given. */
+void dv_check_mounts(struct dv_problems *problems, const struct dv_field_path *path,
+                     const struct dv_api_container *container, const struct dv_map *volumes);
 
 /* Only a few fields of the spec may change. */
 void dv_check_pod_update(struct dv_problems *problems, const struct dv_api_pod *pod,

@@ -1,4 +1,5 @@
-/* validate_pod.c - pods: their claims, their containers, and what places them. */
+/* validate_pod.c - pods: their claims, their containers, and what places them. Their volumes are
+ * in validate_volumes.c. */
 #include "resource/validate/validate_kinds.h"
 
 #include <stdbool.h>
@@ -65,27 +66,34 @@ static void check_claims(struct dv_problems *problems, const struct dv_api_pod *
 
 /* -- Containers ----------------------------------------------------------------------------- */
 
+/* What a container may refer to, by name. */
+struct known {
+    struct dv_map claims;
+    struct dv_map volumes;
+};
+
 static void check_container(struct dv_problems *problems, const struct dv_field_path *path,
-                            const struct dv_api_container *container, const struct dv_map *claims)
+                            const struct dv_api_container *container, const struct known *known)
 {
     struct dv_field_path resources = dv_path_name(path, "resources");
 
     dv_check_required(problems, path, "name", container->name, dv_check_dns_label);
     if (container->image.n == 0)
         dv_required(problems, path, "image");
-    dv_check_resources(problems, &resources, &container->resources, claims);
+    dv_check_mounts(problems, path, container, &known->volumes);
+    dv_check_resources(problems, &resources, &container->resources, &known->claims);
 }
 
 /* Checks containers. `names` are those that are taken, and these are added. */
 static void check_containers(struct dv_problems *problems, const struct dv_field_path *path,
                              struct dv_api_container *containers, size_t n, struct dv_map *names,
-                             const struct dv_map *claims)
+                             const struct known *known)
 {
     for (size_t i = 0; i < n; i++) {
         dv_str name = containers[i].name;
         struct dv_field_path item = dv_path_index(path, i);
 
-        check_container(problems, &item, &containers[i], claims);
+        check_container(problems, &item, &containers[i], known);
         if (name.n > 0 && dv_map_set(names, name, &containers[i]))
             dv_problem_add(problems, DV_PROBLEM_DUPLICATE, &item, "name", dv_bad_str(name), "%s",
                            "");
@@ -108,7 +116,7 @@ static void check_images(struct dv_problems *problems, const char *name,
 }
 
 static void check_all_containers(struct dv_problems *problems, const struct dv_api_pod *pod,
-                                 const struct dv_map *claims)
+                                 const struct known *known)
 {
     DV_CLEANUP(dv_map_fini) struct dv_map names;
     struct dv_field_path path = dv_path_name(&spec_path, "containers");
@@ -118,9 +126,9 @@ static void check_all_containers(struct dv_problems *problems, const struct dv_a
     dv_map_init(&names);
     if (spec->n_containers == 0)
         dv_required(problems, &path, NULL);
-    check_containers(problems, &path, spec->containers, spec->n_containers, &names, claims);
+    check_containers(problems, &path, spec->containers, spec->n_containers, &names, known);
     check_containers(problems, &init_path, spec->init_containers, spec->n_init_containers, &names,
-                     claims);
+                     known);
 }
 
 /* -- The rest of the spec ------------------------------------------------------------------- */
@@ -269,14 +277,19 @@ static void check_all(struct dv_problems *problems, const struct dv_api_pod *pod
 {
     static const struct dv_meta_rules rules = {dv_check_dns_subdomain, true};
     struct dv_field_path tolerations = dv_path_name(&spec_path, "tolerations");
+    struct dv_field_path volumes = dv_path_name(&spec_path, "volumes");
     const struct dv_api_pod_spec *spec = &pod->spec;
-    DV_CLEANUP(dv_map_fini) struct dv_map claims;
+    struct known known;
 
-    dv_map_init(&claims);
+    dv_map_init(&known.claims);
+    dv_map_init(&known.volumes);
     dv_check_meta(problems, &pod->metadata, &rules);
     check_mirror(problems, pod);
-    check_claims(problems, pod, &claims);
-    check_all_containers(problems, pod, &claims);
+    dv_check_volumes(problems, &volumes, spec->volumes, spec->n_volumes, &known.volumes);
+    check_claims(problems, pod, &known.claims);
+    check_all_containers(problems, pod, &known);
+    dv_map_fini(&known.claims);
+    dv_map_fini(&known.volumes);
     check_policies(problems, spec);
     check_node_labels(problems, spec);
     check_gates(problems, spec);
