@@ -102,7 +102,15 @@ struct dv_request {
     dv_str name;       /* empty in CREATE: metadata.name or generateName of the value */
     const void *value; /* CREATE, UPDATE: the struct of the kind, or of the subresource */
     enum dv_patch_type patch_type;
-    const struct dv_json *patch;                        /* PATCH: the document, in `version` */
+    const struct dv_json *patch; /* PATCH: the document, in `version` */
+    /* PATCH of an embedded API by a part of this process, instead of a document: sets fields of
+     * `value`, the struct of the kind. What is behind them is that of the stored object, and is not
+     * changed in place; what is new lives in `arena`, or as long as the request. False: the object
+     * is not as it was when the change was decided on, which is a conflict. Large objects are
+     * changed on a worker. */
+    bool (*change)(const struct dv_request *request, void *value, struct dv_arena *arena);
+    /* UPDATE of the status in an embedded API: the finalizers are set too, in the same write. */
+    bool sets_finalizers;
     const struct dv_api_delete_options *delete_options; /* DELETE...; may be NULL */
     dv_str label_selector;                              /* DELETE_COLLECTION */
     dv_str field_selector;
@@ -123,7 +131,7 @@ struct dv_request {
     /* Asked once more when a worker has computed the write meanwhile, by the embedded API only:
      * false refuses it with 401. May be NULL. */
     bool (*is_authentic)(struct dv_request *request);
-    void *ctx;           /* for `admit` and `is_authentic` */
+    void *ctx;           /* for `change`, `admit` and `is_authentic` */
     uint64_t timeout_ms; /* of requests over a network; 0: 30 s */
     size_t size_bytes;   /* about what `value` or `patch` take, when known: what is large is done
                             on a worker, and `admit` then runs later than the start */
@@ -163,6 +171,7 @@ struct dv_cluster_engine {
 struct dv_cluster {
     const struct dv_cluster_engine *engine;
     struct dv_loop *loop;
+    bool is_embedded; /* it takes what is said to be for an embedded API */
 };
 
 #endif

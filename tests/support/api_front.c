@@ -166,7 +166,7 @@ static const struct dv_cluster_engine engine = {
 
 void api_front_init(struct api_front *front, struct dv_loop *loop)
 {
-    front->cluster = (struct dv_cluster){.engine = &engine, .loop = loop};
+    front->cluster = (struct dv_cluster){.engine = &engine, .loop = loop, .is_embedded = true};
     dv_list_init(&front->relays);
 }
 

@@ -107,7 +107,7 @@ static void start(struct dv_cluster_operation *operation)
         return;
     case DV_VERB_PATCH:
         operation->is_computable = true;
-        start_named(operation, dv_patch_run);
+        start_named(operation, request->change ? dv_update_change : dv_patch_run);
         return;
     case DV_VERB_DELETE:
         start_delete(operation, NULL);

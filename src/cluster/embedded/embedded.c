@@ -252,7 +252,7 @@ struct dv_embedded *dv_embedded_open(struct dv_loop *loop, struct dv_store *stor
     struct dv_embedded *embedded = DV_ALLOC(struct dv_embedded);
     bool is_loaded;
 
-    embedded->cluster = (struct dv_cluster){.engine = &engine, .loop = loop};
+    embedded->cluster = (struct dv_cluster){.engine = &engine, .loop = loop, .is_embedded = true};
     embedded->store = store;
     embedded->options = *options;
     fill_in(&embedded->options);

@@ -191,8 +191,16 @@ static bool update_admitted(struct dv_cluster_operation *operation, void *value)
                                  .value = value,
                                  .old = old->value};
 
+    struct dv_api_object_meta *meta = dv_meta_of(value);
+    dv_str *finalizers = meta->finalizers;
+    size_t n_finalizers = meta->n_finalizers;
+
     dv_change_dedup_owners(operation, value);
     dv_prepare_update(kind, what.operation, value, old->value, &how);
+    if (operation->request->sets_finalizers) { /* it has set them back, as the status is written */
+        meta->finalizers = finalizers;
+        meta->n_finalizers = n_finalizers;
+    }
     dv_change_check_admin_access(operation, &what, &problems);
     dv_validate_before_update(&what, &problems);
     dv_validate(&what, &problems);
@@ -214,6 +222,23 @@ bool dv_update_value(struct dv_cluster_operation *operation, void *value,
     meta->resource_version = old->meta->resource_version;
     dv_default(old->kind, dv_update_version(operation), value, dv_cluster_operation_now(operation),
                operation->arena);
+    return dv_change_admit_then(operation, value, update_admitted);
+}
+
+bool dv_update_change(struct dv_cluster_operation *operation)
+{
+    const struct dv_request *request = operation->request;
+    struct dv_status_about about = dv_change_about(operation);
+    void *value;
+
+    if (!operation->entry->object)
+        return dv_cluster_operation_fail(operation, dv_status_not_found(&about, operation->arena));
+    value = dv_change_copy(operation);
+    if (!request->change(request, value, operation->arena))
+        return dv_cluster_operation_fail(
+            operation, dv_status_conflict(&about, operation->arena,
+                                          "the object has been modified; please apply your "
+                                          "changes to the latest version and try again"));
     return dv_change_admit_then(operation, value, update_admitted);
 }
 

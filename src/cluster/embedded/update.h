@@ -26,6 +26,8 @@ bool dv_update_run(struct dv_cluster_operation *operation);
 /* Updates the stored object to `value`; `managed` as for dv_create_value. */
 bool dv_update_value(struct dv_cluster_operation *operation, void *value,
                      const struct dv_managed_fields *managed);
+/* Updates the stored object by the request's `change`. */
+bool dv_update_change(struct dv_cluster_operation *operation);
 /* Updates spec.finalizers of a namespace (the subresource "finalize"). */
 bool dv_update_finalize(struct dv_cluster_operation *operation);
 

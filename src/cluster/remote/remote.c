@@ -38,7 +38,7 @@ struct dv_remote *dv_remote_open(struct dv_loop *loop, const struct dv_kubeconfi
         .connections_max = 256,
     };
 
-    remote->cluster = (struct dv_cluster){&engine, loop};
+    remote->cluster = (struct dv_cluster){.engine = &engine, .loop = loop};
     remote->n_page_objects = options->n_page_objects ? options->n_page_objects : PAGE_OBJECTS;
     dv_list_init(&remote->requests);
     dv_list_init(&remote->views);

@@ -278,6 +278,18 @@ static struct dv_api_event event_of(const struct known *known, struct dv_arena *
     };
 }
 
+/* Sets in the Event that is there what has changed since. */
+static bool set_count(const struct dv_request *request, void *value, struct dv_arena *arena)
+{
+    const struct writing *writing = request->ctx;
+    struct dv_api_event *event = value;
+
+    (void)arena;
+    event->count = writing->event.count;
+    event->last_timestamp = writing->event.last_timestamp;
+    return true;
+}
+
 static void write_one(struct known *known)
 {
     struct dv_recorder *recorder = known->recorder;
@@ -314,8 +326,12 @@ static void write_one(struct known *known)
         request->verb = DV_VERB_PATCH;
         request->patch_type = DV_PATCH_MERGE;
         request->name = writing->event.metadata.name;
-        request->patch =
-            dv_encode_json(kind->versions[0].message, &changed, NULL, DV_STR(""), writing->arena);
+        request->ctx = writing;
+        if (recorder->cluster->is_embedded)
+            request->change = set_count;
+        else
+            request->patch = dv_encode_json(kind->versions[0].message, &changed, NULL, DV_STR(""),
+                                            writing->arena);
     }
     known->writing = writing;
     known->n_writing = known->count;
