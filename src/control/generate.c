@@ -175,17 +175,6 @@ static void index_new(const struct dv_pod_plan *plan, struct dv_map *by_name)
     }
 }
 
-/* Adds one entry to the list. An empty `claim` says that none is needed. */
-static void add_status(struct dv_json *list, dv_str entry, dv_str claim, struct dv_arena *arena)
-{
-    struct dv_json *item = dv_json_new_object(arena);
-
-    set_text(item, "name", entry, arena);
-    if (claim.p)
-        set_text(item, "resourceClaimName", claim, arena);
-    dv_json_append(list, item);
-}
-
 static bool has_status(const struct dv_map *statuses, const struct dv_entry_plan *entry)
 {
     const struct dv_api_pod_resource_claim_status *status = dv_map_get(statuses, entry->name);
@@ -193,34 +182,57 @@ static bool has_status(const struct dv_map *statuses, const struct dv_entry_plan
     return status && dv_str_eq(status->resource_claim_name, entry->claim);
 }
 
-struct dv_json *dv_control_claim_statuses(const struct dv_api_pod *pod,
-                                          const struct dv_pod_plan *plan, struct dv_arena *arena)
+bool dv_control_claim_statuses(const struct dv_api_pod *pod, const struct dv_pod_plan *plan,
+                               struct dv_arena *arena, struct dv_api_pod_status *status)
 {
     DV_CLEANUP(dv_map_fini) struct dv_map statuses = {0};
     DV_CLEANUP(dv_map_fini) struct dv_map news = {0};
     const struct dv_api_pod_status *old = &pod->status;
-    struct dv_json *patch = dv_json_new_object(arena);
-    struct dv_json *meta = dv_json_new_object(arena);
-    struct dv_json *status = dv_json_new_object(arena);
-    struct dv_json *list = dv_json_new_array(arena);
+    struct dv_api_pod_resource_claim_status *all =
+        DV_NEW_ARRAY(arena, struct dv_api_pod_resource_claim_status,
+                     old->n_resource_claim_statuses + plan->n_entries);
     bool is_change = false;
+    size_t n = 0;
 
     dv_pod_index_claim_statuses(pod, &statuses);
     index_new(plan, &news);
     for (size_t i = 0; i < old->n_resource_claim_statuses; i++)
         if (!dv_map_get(&news, old->resource_claim_statuses[i].name))
-            add_status(list, old->resource_claim_statuses[i].name,
-                       old->resource_claim_statuses[i].resource_claim_name, arena);
+            all[n++] = old->resource_claim_statuses[i];
     for (size_t i = 0; i < plan->n_entries; i++) {
         const struct dv_entry_plan *found = dv_map_get(&news, plan->entries[i].name);
 
         if (found != &plan->entries[i])
             continue;
-        add_status(list, found->name, found->claim, arena);
+        all[n++] = (struct dv_api_pod_resource_claim_status){.name = found->name,
+                                                             .resource_claim_name = found->claim};
         is_change = is_change || !has_status(&statuses, found);
     }
     if (!is_change)
-        return NULL;
+        return false;
+    status->resource_claim_statuses = all;
+    status->n_resource_claim_statuses = n;
+    return true;
+}
+
+struct dv_json *dv_control_claim_patch(const struct dv_api_pod *pod,
+                                       const struct dv_api_pod_status *status,
+                                       struct dv_arena *arena)
+{
+    struct dv_json *patch = dv_json_new_object(arena);
+    struct dv_json *meta = dv_json_new_object(arena);
+    struct dv_json *own = dv_json_new_object(arena);
+    struct dv_json *list = dv_json_new_array(arena);
+
+    for (size_t i = 0; i < status->n_resource_claim_statuses; i++) {
+        const struct dv_api_pod_resource_claim_status *one = &status->resource_claim_statuses[i];
+        struct dv_json *item = dv_json_new_object(arena);
+
+        set_text(item, "name", one->name, arena);
+        if (one->resource_claim_name.p) /* otherwise no claim is needed */
+            set_text(item, "resourceClaimName", one->resource_claim_name, arena);
+        dv_json_append(list, item);
+    }
     set_text(patch, "apiVersion", DV_STR("v1"), arena);
     set_text(patch, "kind", DV_STR("Pod"), arena);
     set_text(meta, "name", pod->metadata.name, arena);
@@ -228,8 +240,8 @@ struct dv_json *dv_control_claim_statuses(const struct dv_api_pod *pod,
     /* The server refuses the patch for a pod that took the name meanwhile. */
     set_text(meta, "uid", pod->metadata.uid, arena);
     dv_json_set(patch, DV_STR("metadata"), meta, arena);
-    dv_json_set(status, DV_STR("resourceClaimStatuses"), list, arena);
-    dv_json_set(patch, DV_STR("status"), status, arena);
+    dv_json_set(own, DV_STR("resourceClaimStatuses"), list, arena);
+    dv_json_set(patch, DV_STR("status"), own, arena);
     return patch;
 }
 

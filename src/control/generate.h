@@ -11,6 +11,7 @@
 #include "control/uses.h"
 
 struct dv_api_pod;
+struct dv_api_pod_status;
 struct dv_api_resource_claim;
 struct dv_arena;
 struct dv_json;
@@ -49,10 +50,14 @@ dv_str dv_control_generate_name(dv_str pod, dv_str entry, struct dv_arena *arena
  * and perhaps made is found under it, and not made twice. */
 dv_str dv_control_claim_name(dv_str generate_name, dv_str pod_uid, dv_str entry, unsigned number,
                              struct dv_arena *arena);
-/* The pod's status as it shall be: an apply patch with the names of all claims that are known. NULL
- * when the pod's status says that already. */
-struct dv_json *dv_control_claim_statuses(const struct dv_api_pod *pod,
-                                          const struct dv_pod_plan *plan, struct dv_arena *arena);
+/* Sets resourceClaimStatuses of a pod's status to the names of all claims that are known; refers to
+ * the pod and the plan. False: the pod's status says that already. */
+bool dv_control_claim_statuses(const struct dv_api_pod *pod, const struct dv_pod_plan *plan,
+                               struct dv_arena *arena, struct dv_api_pod_status *status);
+/* The same as an apply patch. */
+struct dv_json *dv_control_claim_patch(const struct dv_api_pod *pod,
+                                       const struct dv_api_pod_status *status,
+                                       struct dv_arena *arena);
 /* The claim with the pod among those that use it; refers to both. */
 struct dv_api_resource_claim *dv_control_reserve(const struct dv_api_resource_claim *claim,
                                                  const struct dv_api_pod *pod,

@@ -174,14 +174,51 @@ static void on_applied(struct dv_job *job, const struct dv_api_status *failure)
     reserve_claims(pod_job);
 }
 
+/* What becomes of a pod's status. */
+struct status_change {
+    const struct dv_api_pod *before;
+    struct dv_api_pod_status after; /* resource_claim_statuses only */
+};
+
+/* Whether both have the same names of claims. */
+static bool is_same(const struct dv_api_pod_status *a, const struct dv_api_pod_status *b)
+{
+    size_t i = 0;
+
+    if (a->n_resource_claim_statuses != b->n_resource_claim_statuses)
+        return false;
+    while (i < a->n_resource_claim_statuses &&
+           dv_str_eq(a->resource_claim_statuses[i].name, b->resource_claim_statuses[i].name) &&
+           dv_str_eq(a->resource_claim_statuses[i].resource_claim_name,
+                     b->resource_claim_statuses[i].resource_claim_name))
+        i++;
+    return i == a->n_resource_claim_statuses;
+}
+
+/* Sets the names of claims, unless it is another pod, or somebody else has set some meanwhile. */
+static bool set_status(const struct dv_request *request, void *value, struct dv_arena *arena)
+{
+    const struct status_change *change = request->ctx;
+    struct dv_api_pod *pod = value;
+
+    (void)arena;
+    if (!dv_str_eq(pod->metadata.uid, change->before->metadata.uid) ||
+        !is_same(&pod->status, &change->before->status))
+        return false;
+    pod->status.resource_claim_statuses = change->after.resource_claim_statuses;
+    pod->status.n_resource_claim_statuses = change->after.n_resource_claim_statuses;
+    return true;
+}
+
 /* Writes the names of all claims that are known into the pod's status, in one patch. */
 static void apply_status(struct pod_job *pod_job)
 {
     struct dv_job *job = &pod_job->job;
     const struct dv_api_pod *pod = pod_of(pod_job);
-    struct dv_json *patch = dv_control_claim_statuses(pod, &pod_job->plan, job->arena);
+    struct status_change *change = DV_NEW(job->arena, struct status_change);
 
-    if (!patch) {
+    change->before = pod;
+    if (!dv_control_claim_statuses(pod, &pod_job->plan, job->arena, &change->after)) {
         pod_job->at = 0;
         reserve_claims(pod_job);
         return;
@@ -192,9 +229,13 @@ static void apply_status(struct pod_job *pod_job)
                                        .namespace = pod->metadata.namespace,
                                        .name = pod->metadata.name,
                                        .patch_type = DV_PATCH_APPLY,
-                                       .patch = patch,
                                        .field_manager = DV_STR(DV_CONTROL_CLAIMS_MANAGER),
-                                       .is_forced = true};
+                                       .is_forced = true,
+                                       .ctx = change};
+    if (job->control->options.cluster->is_embedded)
+        job->request.change = set_status;
+    else
+        job->request.patch = dv_control_claim_patch(pod, &change->after, job->arena);
     dv_job_ask(job, on_applied);
 }
 
