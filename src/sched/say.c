@@ -58,11 +58,14 @@ static const struct dv_api_pod_condition *condition_of(const struct dv_sched_pod
     return NULL;
 }
 
-/* {"status":{"conditions":[...]}} */
-static const struct dv_json *condition_patch(const struct dv_sched_pod *pod, struct dv_arena *arena)
+/* The condition as it shall be. */
+static struct dv_api_pod_condition *new_condition(const struct dv_sched_pod *pod,
+                                                  struct dv_arena *arena)
 {
     const struct dv_api_pod_condition *old = condition_of(pod);
-    const struct dv_api_pod_condition now = {
+    struct dv_api_pod_condition *now = DV_NEW(arena, struct dv_api_pod_condition);
+
+    *now = (struct dv_api_pod_condition){
         .type = DV_STR("PodScheduled"),
         .status = DV_STR("False"),
         .reason = dv_str_from_c(pod->said_reason),
@@ -72,12 +75,40 @@ static const struct dv_json *condition_patch(const struct dv_sched_pod *pod, str
         .last_transition_time = old && dv_str_eq(old->status, DV_STR("False"))
                                     ? old->last_transition_time
                                     : dv_sched_now(pod->sched)};
+    return now;
+}
+
+/* Sets the condition, which is `ctx`, among those of the pod. */
+static bool set_condition(const struct dv_request *request, void *value, struct dv_arena *arena)
+{
+    const struct dv_api_pod_condition *now = request->ctx;
+    struct dv_api_pod_status *status = &((struct dv_api_pod *)value)->status;
+    struct dv_api_pod_condition *all =
+        DV_NEW_ARRAY(arena, struct dv_api_pod_condition, status->n_conditions + 1);
+    size_t at = status->n_conditions;
+
+    for (size_t i = 0; i < status->n_conditions; i++) {
+        all[i] = status->conditions[i];
+        if (dv_str_eq(all[i].type, now->type))
+            at = i;
+    }
+    if (at == status->n_conditions)
+        status->n_conditions++;
+    all[at] = *now;
+    status->conditions = all;
+    return true;
+}
+
+/* {"status":{"conditions":[...]}} */
+static const struct dv_json *condition_patch(const struct dv_api_pod_condition *now,
+                                             struct dv_arena *arena)
+{
     struct dv_json *doc = dv_json_new_object(arena);
     struct dv_json *status = dv_json_new_object(arena);
     struct dv_json *conditions = dv_json_new_array(arena);
 
     dv_json_append(conditions,
-                   dv_encode_json(&dv_message_pod_condition, &now, NULL, DV_STR_NONE, arena));
+                   dv_encode_json(&dv_message_pod_condition, now, NULL, DV_STR_NONE, arena));
     dv_json_set(status, DV_STR("conditions"), conditions, arena);
     dv_json_set(doc, DV_STR("status"), status, arena);
     return doc;
@@ -144,10 +175,14 @@ static void send_condition(struct dv_sched_pod *pod)
         .namespace = dv_str_copy(meta->namespace, pod->say_arena),
         .name = dv_str_copy(meta->name, pod->say_arena),
         .patch_type = DV_PATCH_STRATEGIC,
-        .patch = condition_patch(pod, pod->say_arena),
         .field_manager = sched->name,
+        .ctx = new_condition(pod, pod->say_arena),
         .done = on_said,
     };
+    if (sched->cluster->is_embedded)
+        pod->say_request.change = set_condition;
+    else
+        pod->say_request.patch = condition_patch(pod->say_request.ctx, pod->say_arena);
     dv_sched_request(sched, &pod->say_request);
 }
 

@@ -59,6 +59,7 @@ struct draft {
     struct dv_api_resource_claim value;
     bool has_finalizer;
     bool is_changed;
+    bool sets_finalizers; /* with the status, in one write */
 };
 
 static void free_devices(struct draft *draft)
@@ -229,16 +230,16 @@ static void start_update(struct dv_sched_claim *claim, enum dv_sched_claim_step 
     start(claim, step,
           (struct dv_request){.verb = DV_VERB_UPDATE,
                               .subresource = step == CLAIM_WRITING ? DV_SUB_STATUS : DV_SUB_NONE,
+                              .sets_finalizers = draft->sets_finalizers,
                               .value = value});
     claim->request.namespace = value->metadata.namespace;
     claim->request.name = value->metadata.name;
 }
 
-static void start_finalizer(struct dv_sched_claim *claim, bool is_wanted)
+static void set_finalizer(struct dv_sched_claim *claim, bool is_wanted, struct draft *draft)
 {
     const struct dv_api_resource_claim *stored = claim->object->value;
-    struct draft draft = {.value = *stored};
-    struct dv_api_object_meta *meta = &draft.value.metadata;
+    struct dv_api_object_meta *meta = &draft->value.metadata;
     size_t n = 0;
 
     meta->finalizers = DV_NEW_ARRAY(claim->arena, dv_str, stored->metadata.n_finalizers + 1);
@@ -248,6 +249,13 @@ static void start_finalizer(struct dv_sched_claim *claim, bool is_wanted)
     if (is_wanted)
         meta->finalizers[n++] = DV_STR(DV_CLAIM_FINALIZER);
     meta->n_finalizers = n;
+}
+
+static void start_finalizer(struct dv_sched_claim *claim, bool is_wanted)
+{
+    struct draft draft = {.value = *(const struct dv_api_resource_claim *)claim->object->value};
+
+    set_finalizer(claim, is_wanted, &draft);
     start_update(claim, CLAIM_MARKING, &draft);
 }
 
@@ -287,8 +295,8 @@ static bool wants_deletion(const struct dv_sched_claim *claim)
 }
 
 /* Starts the next write towards what is wanted, judged by what is stored now: the finalizer comes
- * before the first allocation, and goes after the last, so that no claim with devices can be
- * deleted under way. False: nothing is left to write. */
+ * before the first allocation, or with it where one write can set both, and goes after the last, so
+ * that no claim with devices can be deleted under way. False: nothing is left to write. */
 static bool step(struct dv_sched_claim *claim)
 {
     struct draft draft;
@@ -299,7 +307,12 @@ static bool step(struct dv_sched_claim *claim)
     gather(claim, &draft);
     if (dv_list_is_empty(&claim->writing))
         return false;
-    if (draft.is_changed && draft.value.status.allocation && !draft.has_finalizer) {
+    draft.sets_finalizers = draft.is_changed && draft.value.status.allocation &&
+                            !draft.has_finalizer && claim->sched->cluster->is_embedded;
+    if (draft.sets_finalizers)
+        set_finalizer(claim, true, &draft);
+    if (draft.is_changed && draft.value.status.allocation && !draft.has_finalizer &&
+        !draft.sets_finalizers) {
         start_finalizer(claim, true);
     } else if (draft.is_changed) {
         start_update(claim, CLAIM_WRITING, &draft);

@@ -126,7 +126,7 @@ static void a_binding_that_is_refused_is_undone(void **state)
     make_claim(world, "c1", 1);
     make_pod(world, "p1", "c1", "");
     world->api.front.fault = FAULT_REFUSED;
-    world->api.front.fault_at = 3;
+    world->api.front.fault_at = 2;
     open_sched(world);
     assert_string_equal(node_of(world, "p1"), "");
     assert_string_equal(devices_of(world, "c1"), "");

@@ -33,8 +33,23 @@ static void a_pod_is_bound_and_its_claim_allocated_and_reserved(void **state)
                dv_str_to_c(look_pod(world, "p1")->metadata.uid, world->api.arena));
     assert_int_equal(claim->metadata.n_finalizers, 1);
     assert_true(claim->status.allocation->allocation_timestamp.is_set);
-    assert_int_equal(world->api.front.n_requests, 3); /* finalizer, status, binding */
+    assert_int_equal(world->api.front.n_requests, 2); /* finalizer with status, binding */
     assert_int_equal(n_events(world, "p1", "Scheduled"), 1);
+    assert_at_rest(world);
+}
+
+static void over_a_server_the_finalizer_is_written_first(void **state)
+{
+    struct world *world = *state;
+
+    world->api.front.cluster.is_embedded = false;
+    make_node(world, "n1", 1);
+    make_claim(world, "c1", 1);
+    make_pod(world, "p1", "c1", "");
+    open_sched(world);
+    assert_string_equal(node_of(world, "p1"), "n1");
+    assert_int_equal(look_claim(world, "c1")->metadata.n_finalizers, 1);
+    assert_int_equal(world->api.front.n_requests, 3); /* finalizer, status, binding */
     assert_at_rest(world);
 }
 
@@ -464,7 +479,7 @@ static void a_bound_pod_gets_its_devices_there(void **state)
     make_claim(world, "c2", 1); /* it comes later */
     settle(world);
     assert_string_equal(devices_of(world, "c2"), "n1/gpu-0");
-    assert_int_equal(world->api.front.n_requests, 4); /* and nothing is bound */
+    assert_int_equal(world->api.front.n_requests, 2); /* and nothing is bound */
     assert_at_rest(world);
 }
 
@@ -533,6 +548,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_pod_is_bound_and_its_claim_allocated_and_reserved),
+        TEST(over_a_server_the_finalizer_is_written_first),
         TEST(a_pod_without_claims_costs_one_write),
         TEST(a_finalizer_that_is_there_is_not_written_again),
         TEST(only_its_own_pods_are_scheduled),
