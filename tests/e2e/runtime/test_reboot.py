@@ -56,19 +56,24 @@ def test_pods_start_again_after_their_drivers(make_node, short_dir):
     until(lambda: running(node) == names, WAIT_S, lambda: f"all run: {node.containers()}")
     node.wait_phase("done", "Succeeded")
     node.wait_phase("both", "Running")
+    until(lambda: "SAMPLE" in node.log("both"), WAIT_S, "its devices")
     devices = node.log("both")
 
     reboot(node)
     node.start()
     until(lambda: running(node) == {"plain"}, WAIT_S, "the one that needs no driver")
+    for name in ("both", "edge-n1"):  # nothing is said to run that does not
+        node.wait_status(name, lambda s: "running" not in s["containerStatuses"][0]["state"],
+                         "it waits")
     start_plugin(node)
     until(lambda: "edge-n1" in running(node), WAIT_S, "the one that needs the plugin")
     assert "both" not in running(node)
     node.start_driver(node.kubeconfig)
     until(lambda: running(node) == names, WAIT_S, lambda: f"all run: {node.containers()}")
     for name in names:
-        status = node.wait_phase(name, "Running")["status"]
-        assert [one["restartCount"] for one in status["containerStatuses"]] == [1], name
-    assert node.log("both", number=1) == devices
+        node.wait_status(name, lambda s: [one["restartCount"] for one in s["containerStatuses"]
+                                          if one["ready"]] == [1], "it was started again")
+        assert node.phase(name) == "Running"
+    until(lambda: node.log("both", number=1) == devices, WAIT_S, "its devices are the same")
     assert node.phase("done") == "Succeeded"
     assert len([key for key in node.containers() if key[0] == "done"]) <= 1
