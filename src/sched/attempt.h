@@ -99,7 +99,8 @@ struct dv_sched_attempt {
     bool is_nowhere; /* the pod is bound to a node that does not exist */
     bool is_early;   /* a claim is being allocated for another pod: that is no failure */
     bool is_error;
-    bool is_spent;  /* a search was given up at its limit of cost */
+    const struct dv_sched_crowd_reason *fatal; /* why it must not be bound anywhere; NULL: it may */
+    bool is_spent;                             /* a search was given up at its limit of cost */
     bool is_paused; /* it is put aside, or was: things may have changed since it began */
     bool is_dropped;
     uint64_t cost_left;

@@ -31,6 +31,10 @@ struct dv_sched_crowd {
     size_t n_pods;          /* whose last attempt was made as part of it */
     uint64_t improved;      /* like the `improved` of a node, for all nodes at once */
     unsigned n_doubled;     /* how often the cost of a search was doubled */
+    /* sched->shape and sched->n_slice_changes when all candidates of a pod were last asked for
+     * devices, one more each; 0: never. */
+    uint64_t checked_shape;
+    uint64_t checked_slices;
     /* The pod that searches again at a higher cost, for all of them; NULL: none does. */
     struct dv_sched_pod *searcher;
     struct dv_sched_memo *memos; /* indexed by the node's place */
@@ -48,6 +52,7 @@ struct dv_sched_crowd_reason {
     size_t n_nodes; /* that had this reason in the current attempt */
     bool is_error;  /* a claim, class or selector is at fault, or the search was too long */
     bool is_spent;  /* the search was too long: at a higher cost it may succeed */
+    bool is_fatal;  /* a selector or class is at fault: the pod goes nowhere */
 };
 
 /* ---- crowd.c ---- */

@@ -66,12 +66,29 @@ static int64_t rank_alternatives(const struct dv_sched_attempt *attempt,
     return rank;
 }
 
+/* Whether all candidates are to be asked for devices, and not only the best: to rank alternatives,
+ * or because nobody has looked whether a selector fails on one of them. A selector that does keeps
+ * the pod from all nodes, as in the reference, which asks all for each pod; here the first of pods
+ * that are alike does it, each time that slices, classes or nodes have changed. */
+static bool asks_all(const struct dv_sched_attempt *attempt)
+{
+    const struct dv_sched *sched = attempt->sched;
+    const struct dv_sched_crowd *crowd = attempt->crowd;
+
+    if (attempt->has_alternatives)
+        return true;
+    return (attempt->n_open > 0 || attempt->pod->is_extended) &&
+           (crowd->checked_shape != sched->shape + 1 ||
+            crowd->checked_slices != sched->n_slice_changes + 1);
+}
+
 /* Asks all candidates for devices: those that have none are removed, the others are ranked by
  * the alternatives that they offer. False: the budget is used up, or a job searches; it is called
  * again. */
 static bool rank_all(struct dv_sched_attempt *attempt)
 {
-    while (attempt->n_ranked < attempt->candidates.n) {
+    while (attempt->n_ranked < attempt->candidates.n &&
+           (attempt->has_alternatives || attempt->cost_left > 0)) {
         struct dv_sched_candidate *candidate = &attempt->candidates.v[attempt->n_ranked];
 
         switch (dv_sched_offer_ask(attempt, candidate)) {
@@ -86,6 +103,8 @@ static bool rank_all(struct dv_sched_attempt *attempt)
             break;
         }
     }
+    attempt->crowd->checked_shape = attempt->sched->shape + 1;
+    attempt->crowd->checked_slices = attempt->sched->n_slice_changes + 1;
     return true;
 }
 
@@ -302,6 +321,7 @@ static bool begin(struct dv_sched_attempt *attempt)
     attempt->n_seen = 0;
     attempt->has_alternatives = false;
     attempt->is_error = false;
+    attempt->fatal = NULL;
     attempt->is_paused = false;
     attempt->job.is_answered = false;
     attempt->shape = sched->shape;
@@ -375,7 +395,7 @@ static void go_on(struct dv_sched_attempt *attempt)
                 return;
             }
             attempt->n_ranked = 0;
-            attempt->stage = attempt->has_alternatives ? AT_RANKING : AT_CHOOSING;
+            attempt->stage = asks_all(attempt) ? AT_RANKING : AT_CHOOSING;
             break;
         case AT_RANKING:
             if (!rank_all(attempt)) {
@@ -390,10 +410,10 @@ static void go_on(struct dv_sched_attempt *attempt)
                 pause(attempt);
                 return;
             case CHOSEN:
-                end(attempt, chosen);
+                end(attempt, attempt->fatal ? NULL : chosen);
                 return;
             case NOTHING:
-                if (attempt->n_seen >= attempt->sched->nodes.n) {
+                if (attempt->fatal || attempt->n_seen >= attempt->sched->nodes.n) {
                     end(attempt, NULL);
                     return;
                 }

@@ -66,13 +66,16 @@ static void note_failure(struct dv_sched_attempt *attempt, const struct dv_sched
 {
     enum dv_alloc_outcome outcome = result->outcome;
     dv_str text = dv_str_from_c(err->msg);
+    struct dv_sched_crowd_reason *reason;
 
     if (outcome == DV_ALLOC_NONE && result->note.n > 0)
         text = dv_str_printf(attempt->sched->scratch, "cannot allocate all claims (%.*s)",
                              DV_FMT(result->note));
     else if (outcome == DV_ALLOC_NONE)
         text = DV_STR("cannot allocate all claims");
-    dv_sched_crowd_reason(attempt->crowd, text)->is_error = outcome == DV_ALLOC_FAILED;
+    reason = dv_sched_crowd_reason(attempt->crowd, text);
+    reason->is_error = outcome == DV_ALLOC_FAILED;
+    reason->is_fatal = outcome == DV_ALLOC_FAILED;
     dv_sched_attempt_turn_down(attempt, node, text);
 }
 

@@ -119,10 +119,14 @@ static void say(struct dv_sched_attempt *attempt, dv_str before)
     }
     dv_map_fini(&lines.places);
     dv_buf_init(&text, TEXT_BYTES_MAX);
-    dv_sched_summary(pod->is_preset ? 1 : sched->nodes.n, lines.all.v, lines.all.n, before,
-                     has_claims ? DV_STR("still not schedulable")
-                                : DV_STR("no new claims to deallocate"),
-                     &text);
+    if (attempt->fatal)
+        dv_buf_printf(&text, "running \"DynamicResources\" filter plugin: %.*s",
+                      DV_FMT(attempt->fatal->text));
+    else
+        dv_sched_summary(pod->is_preset ? 1 : sched->nodes.n, lines.all.v, lines.all.n, before,
+                         has_claims ? DV_STR("still not schedulable")
+                                    : DV_STR("no new claims to deallocate"),
+                         &text);
     dv_sched_say(pod, attempt->is_error ? "SchedulerError" : "Unschedulable", dv_buf_str(&text));
     dv_buf_fini(&text);
 }

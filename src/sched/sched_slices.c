@@ -169,6 +169,7 @@ static void put_slice(struct dv_sched *sched, struct dv_sched_slice *slice)
     struct dv_object *object = with_rules(sched, slice->object);
 
     slice->place = dv_inventory_add_slice(sched->inventory, object);
+    sched->n_slice_changes++;
     dv_object_unref(object);
 }
 

@@ -261,6 +261,7 @@ struct dv_sched {
     struct dv_sched_amounts amounts;  /* of the pod that is being looked at; scratch memory */
     struct dv_sched_attempt *attempt; /* the one that is under way; NULL: none is */
     uint64_t shape;                   /* changes with the nodes and classes that are there */
+    uint64_t n_slice_changes;         /* of the inventory */
     /* What is left of the current turn, in the allocator's units of cost. */
     uint64_t budget_left;
     uint64_t turn_cost; /* what the current turn has cost so far */

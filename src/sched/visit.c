@@ -26,6 +26,8 @@ void dv_sched_attempt_count(struct dv_sched_attempt *attempt, struct dv_sched_cr
 {
     reason->n_nodes++;
     attempt->is_error |= reason->is_error;
+    if (reason->is_fatal)
+        attempt->fatal = reason;
 }
 
 void dv_sched_attempt_turn_down(struct dv_sched_attempt *attempt, const struct dv_sched_node *node,

@@ -362,12 +362,19 @@ static void a_selector_that_fails_is_an_error(void **state)
     open_sched(world);
     assert_non_null(strstr(said_of(world, "p1"), "no such key"));
     assert_int_equal(numbers(world).n_attempts[DV_SCHED_ERROR], 1);
-    /* A node without such a device is another matter. */
+    /* A node with a device that suits does not help, nor one that is looked at before: the selector
+     * is wrong, and says so until it fails nowhere. */
     (void)make(world, DV_KIND_SLICE,
                "{metadata: {name: other}, spec: {driver: gpu.example, nodeName: n2, pool: {name: "
                "n2, generation: 1, resourceSliceCount: 1}, devices: [{name: d, attributes: {nope: "
                "{int: 1}}}]}}");
     make_node(world, "n2", 0);
+    pass(world, 15000);
+    assert_string_equal(node_of(world, "p1"), "");
+    assert_string_equal(said_of(world, "p1"),
+                        "running \"DynamicResources\" filter plugin: claim default/c1, request "
+                        "r: selector #0: no such key: nope");
+    destroy(world, DV_KIND_SLICE, "n1");
     pass(world, 15000);
     assert_string_equal(node_of(world, "p1"), "n2");
     assert_at_rest(world);
