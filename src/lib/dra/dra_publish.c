@@ -145,10 +145,23 @@ bool dv_lib_publisher_is_ready(const struct dv_lib_publisher *publisher)
     const struct dv_lib_publisher_options *options = &publisher->options;
 
     return publisher->view && dv_view_is_synced(publisher->view) &&
-           (options->owner_api_version.n == 0 || options->owner_uid.n > 0);
+           (options->owner_api_version.n == 0 || publisher->is_owner_known);
 }
 
 /* ---- the view ---- */
+
+static void look_up(struct dv_lib_publisher *publisher);
+
+/* Somebody else has deleted a slice. When its owner is gone, all of them go, and so would those
+ * that are made in its place: its successor is looked up first. */
+static void doubt_owner(struct dv_lib_publisher *publisher)
+{
+    if (!publisher->looks_up || !publisher->is_owner_known)
+        return;
+    publisher->is_owner_known = false;
+    publisher->backoff_ms = BACKOFF_FIRST_MS;
+    look_up(publisher);
+}
 
 static void on_changed(void *ctx, struct dv_object *old, struct dv_object *now)
 {
@@ -156,8 +169,11 @@ static void on_changed(void *ctx, struct dv_object *old, struct dv_object *now)
     const struct dv_object *object = now ? now : old;
     dv_str name = ((const struct dv_api_resource_slice *)object->value)->spec.pool.name;
     struct written *written = dv_map_get(&publisher->written, object->meta->name);
+    bool is_deleted_by_us = written && !written->now;
     struct dv_lib_pool *pool;
 
+    if (!now && !is_deleted_by_us)
+        doubt_owner(publisher);
     if (written && (!now || (written->now && now->version >= written->now->version)))
         forget(publisher, written);
     if (publisher->options.only_pool.n > 0 && !dv_str_eq(publisher->options.only_pool, name))
@@ -205,8 +221,6 @@ static bool open_view(struct dv_lib_publisher *publisher, struct dv_err *err)
 
 /* ---- the node ---- */
 
-static void look_up(struct dv_lib_publisher *publisher);
-
 static void on_lookup_timer(struct dv_timer *timer)
 {
     look_up(DV_CONTAINER(timer, struct dv_lib_publisher, timer));
@@ -234,7 +248,9 @@ static void on_looked_up(struct dv_request *request, const struct dv_api_status 
         dv_timer_start(&publisher->timer, loop, dv_loop_now_ms(loop) + pause_ms, on_lookup_timer);
         options->failed(options->ctx, DV_STR_NONE, &err, pause_ms); /* may close */
     } else {
-        options->owner_uid = dv_str_copy(request->object->meta->uid, publisher->arena);
+        if (!dv_str_eq(options->owner_uid, request->object->meta->uid))
+            options->owner_uid = dv_str_copy(request->object->meta->uid, publisher->arena);
+        publisher->is_owner_known = true;
         look_at_all(publisher);
     }
     dv_lib_part_closed(parts);
@@ -244,7 +260,7 @@ static void look_up(struct dv_lib_publisher *publisher)
 {
     const struct dv_lib_publisher_options *options = &publisher->options;
 
-    if (publisher->is_looking_up || options->owner_api_version.n == 0 || options->owner_uid.n > 0)
+    if (publisher->is_looking_up || options->owner_api_version.n == 0 || publisher->is_owner_known)
         return;
     publisher->lookup = (struct dv_request){
         .verb = DV_VERB_GET,
@@ -333,6 +349,8 @@ void dv_lib_publisher_init(struct dv_lib_publisher *publisher, struct dv_lib_par
         .arena = dv_arena_new(),
         .backoff_ms = BACKOFF_FIRST_MS,
     };
+    publisher->looks_up = options->owner_api_version.n > 0 && options->owner_uid.n == 0;
+    publisher->is_owner_known = !publisher->looks_up;
     dv_list_init(&publisher->pools);
     dv_map_init(&publisher->written);
 }

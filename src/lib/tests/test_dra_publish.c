@@ -293,6 +293,42 @@ static void a_node_that_is_not_there_yet_is_waited_for(void **state)
     wait_slices(test, "00000 1/1 a; ");
 }
 
+/* With the node go its slices, and whatever is made in its name: nothing is made before there is
+ * another one, and that is the owner then. */
+static void a_node_that_is_deleted_takes_its_slices_along(void **state)
+{
+    struct dra_node *test = *state;
+    const struct dv_object *node;
+    const struct dv_object *slice;
+
+    dra_close(test);
+    test->options.node = "node-3";
+    (void)api_create(test, "nodes", "", "{\"metadata\":{\"name\":\"node-3\"}}");
+    dra_open(test);
+    publish(test, "p a");
+    wait_slices(test, "00000 1/1 a; ");
+    dra_settle(test);
+    dra_advance(test, 100000);
+    api_delete(test, "nodes", "", "node-3");
+    wait_slices(test, "");
+    for (int i = 0; i < 60; i++) {
+        dra_advance(test, 10000);
+        dra_settle(test);
+    }
+    assert_str(list_slices(test), "");
+    assert_true(test->retry_ms >= 48000); /* it asks less and less often */
+    assert_counts(test, 1, 0, 0);
+    node = api_create(test, "nodes", "", "{\"metadata\":{\"name\":\"node-3\"}}");
+    for (int i = 0; i < 12 && list_slices(test).n == 0; i++) {
+        dra_advance(test, 10000);
+        dra_settle(test);
+    }
+    wait_slices(test, "00000 1/1 a; ");
+    slice = nth_slice(test, 0);
+    assert_int_equal(slice->meta->n_owner_references, 1);
+    assert_true(dv_str_eq(slice->meta->owner_references[0].uid, node->meta->uid));
+}
+
 static void what_the_server_refuses_is_tried_again_with_growing_pauses(void **state)
 {
     struct dra_node *test = *state;
@@ -422,6 +458,7 @@ int main(void)
         PUBLISH_TEST(only_one_pool_may_be_ours),
         PUBLISH_TEST(pools_of_no_node_are_published_without_one),
         PUBLISH_TEST(a_node_that_is_not_there_yet_is_waited_for),
+        PUBLISH_TEST(a_node_that_is_deleted_takes_its_slices_along),
         PUBLISH_TEST(what_the_server_refuses_is_tried_again_with_growing_pauses),
         cmocka_unit_test_setup_teardown(what_the_server_drops_is_told_once_and_not_sent_again,
                                         start_without_taints, dra_node_end),
