@@ -81,6 +81,9 @@ struct dv_life_container {
     dv_str image_id; /* what status.imageID shows: the digest reference, or "sha256:..." */
     const struct dv_api_container_user *user;             /* NULL: not told */
     const struct dv_api_resource_requirements *resources; /* of the running one; NULL: the spec's */
+    /* What annotations keep of its spec, for when the pod is not known any more: name, ports and
+     * preStop. NULL: it has no preStop. */
+    const struct dv_api_container *kept;
 };
 
 struct dv_life_sandbox {
@@ -183,8 +186,9 @@ struct dv_life_action {
     uint32_t id_of_action; /* for dv_life_done; not 0 */
     dv_str container;      /* its name; empty where the action is the pod's */
     enum dv_workload_kind container_kind;
-    const struct dv_api_container *spec; /* NULL: the pod is not known */
-    dv_str id;                           /* of the container or sandbox */
+    /* NULL: the pod is not known; of a hook what was kept of it then, in the look's arena. */
+    const struct dv_api_container *spec;
+    dv_str id; /* of the container or sandbox */
     dv_str sandbox_id;
     uint32_t attempt; /* of the sandbox; of a container: how often it was started before */
     bool counts_logs; /* CREATE_CONTAINER: the runtime has no older instance. When the log directory

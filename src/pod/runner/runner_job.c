@@ -75,6 +75,19 @@ static void fill_workload(struct dv_runner_job *job)
     };
 }
 
+/* Without an object what is known of the container goes with the look that told of it. */
+static void keep_spec(struct dv_runner_job *job)
+{
+    struct dv_api_container *copy;
+
+    if (job->object || !job->action.spec)
+        return;
+    copy = DV_NEW(job->arena, struct dv_api_container);
+    dv_message_copy(&dv_message_container, job->action.spec, job->arena, copy);
+    job->action.spec = copy;
+    job->action.hook = copy->lifecycle ? copy->lifecycle->pre_stop : NULL;
+}
+
 void dv_runner_job_start(struct dv_runner_pod *pod, const struct dv_life_action *action)
 {
     struct dv_runner_job *job = DV_ALLOC(struct dv_runner_job);
@@ -89,6 +102,7 @@ void dv_runner_job_start(struct dv_runner_pod *pod, const struct dv_life_action 
     job->action.image = dv_str_copy(action->image, job->arena);
     job->action.image_id = dv_str_copy(action->image_id, job->arena);
     job->action.ips = copy_texts(&action->ips, job->arena);
+    keep_spec(job);
     fill_workload(job);
     dv_list_push(&pod->jobs, &job->link);
     begins[action->kind](job);

@@ -92,7 +92,7 @@ static int64_t grace_s(struct life_look *look)
     int64_t asked = 0;
 
     if (!pod)
-        return LIFE_GRACE_MIN_S;
+        return 1; /* as for what is deleted by force; StopContainer has the least that there is */
     if (life_is_forced(look))
         asked = 1; /* deleted by force: there is nobody to wait for */
     else if (pod->metadata.deletion_grace_period_seconds)

@@ -92,14 +92,34 @@ static void use_up(struct life_look *look, struct life_kill *kill)
     kill->since_ms = look->facts->now_ms;
 }
 
+/* What is known of the container whose pod is not. */
+static const struct dv_api_container *kept_spec(const struct life_look *look, dv_str id)
+{
+    const struct dv_life_view *view = &look->facts->view;
+
+    for (size_t i = 0; i < view->n_containers; i++)
+        if (dv_str_eq(view->containers[i].id, id))
+            return view->containers[i].kept;
+    return NULL;
+}
+
+/* The pod's addresses; of one that is not known those that the runtime tells. */
+static struct dv_strs ips_of(const struct life_look *look)
+{
+    const struct dv_life_sandbox *sandbox = life_newest_sandbox(&look->facts->view);
+
+    return !look->pod && sandbox ? sandbox->ips : dv_life_ips(look->life);
+}
+
 static void begin_pre_stop(struct life_look *look, struct life_kill *kill,
-                           const struct dv_api_lifecycle_handler *hook)
+                           const struct dv_api_container *spec)
 {
     struct dv_life_action *action = life_begin(look, DV_LIFE_PRE_STOP, kill->id);
 
     life_for_container(look, action, kill->name);
-    action->hook = hook;
-    action->ips = life_copy_strs(dv_life_ips(look->life), look->arena);
+    action->spec = spec;
+    action->hook = spec->lifecycle->pre_stop;
+    action->ips = life_copy_strs(ips_of(look), look->arena);
     action->limit_ms = (uint64_t)kill->grace_s * 1000;
     kill->action = action->id_of_action;
     kill->step = LIFE_KILL_PRE_STOP;
@@ -118,7 +138,8 @@ static void begin_stop(struct life_look *look, struct life_kill *kill)
 
 static void begin_kill(struct life_look *look, struct life_kill *kill)
 {
-    const struct dv_api_container *spec = look->pod ? life_spec(look, kill->name, NULL) : NULL;
+    const struct dv_api_container *spec =
+        look->pod ? life_spec(look, kill->name, NULL) : kept_spec(look, kill->id);
 
     if (look->pod && kill->grace_s < 0)
         kill->grace_s = bounded(own_grace(look->pod, spec, kill->reason));
@@ -130,7 +151,7 @@ static void begin_kill(struct life_look *look, struct life_kill *kill)
     kill->since_ms = look->facts->now_ms;
     kill->step = LIFE_KILL_TURN;
     if (spec && spec->lifecycle && spec->lifecycle->pre_stop && kill->grace_s > 0)
-        begin_pre_stop(look, kill, spec->lifecycle->pre_stop);
+        begin_pre_stop(look, kill, spec);
 }
 
 static void end_pre_stop(struct life_look *look, struct life_kill *kill)

@@ -202,6 +202,22 @@ static enum dv_life_container_state read_state(CriV1__ContainerState state)
     }
 }
 
+static const struct dv_api_container *keep(dv_str name, const struct dv_config_memo *memo,
+                                           struct dv_arena *arena)
+{
+    struct dv_api_container *kept;
+
+    if (!memo->pre_stop)
+        return NULL;
+    kept = DV_NEW(arena, struct dv_api_container);
+    kept->name = name;
+    kept->ports = memo->ports;
+    kept->n_ports = memo->n_ports;
+    kept->lifecycle = DV_NEW(arena, struct dv_api_lifecycle);
+    kept->lifecycle->pre_stop = memo->pre_stop;
+    return kept;
+}
+
 void dv_life_read_container(const CriV1__ContainerStatus *status, struct dv_arena *arena,
                             struct dv_life_container *container)
 {
@@ -228,6 +244,7 @@ void dv_life_read_container(const CriV1__ContainerStatus *status, struct dv_aren
                                                                             : status->image_id),
         .user = read_user(status->user, arena),
     };
+    container->kept = keep(container->name, &memo, arena);
 }
 
 void dv_life_read_sandbox(const CriV1__PodSandboxStatus *status, struct dv_arena *arena,
