@@ -1,5 +1,5 @@
-/* job_image.c - images: looked for, and pulled one at a time, as the reference does by default;
- * one that takes long goes on beside the next. */
+/* job_image.c - images: looked for, and pulled one at a time from each registry; one that takes
+ * long goes on beside the next. */
 #include <stddef.h>
 
 #include "base/arena.h"
@@ -19,8 +19,10 @@
 #include "workload/life.h"
 #include "workload/workload.h"
 
-/* How long one pull keeps all others waiting: a registry that hangs must not stop other pods. */
+/* How long one pull keeps others waiting: a registry that hangs must not stop other pods. */
 #define TURN_MS 10000u
+/* How many registries are pulled from at a time: unpacking is work for the disk. */
+#define TURNS_MAX 5u
 
 static void look_for(struct dv_runner_job *job, dv_str image,
                      void (*done)(struct dv_cri_call *call, const void *answer,
@@ -62,13 +64,12 @@ static void pull_next(struct dv_runner *runner);
 /* Lets the next one pull. The job goes on with what needs no turn. */
 static void give_turn(struct dv_runner_job *job)
 {
-    struct dv_runner *runner = job->pod->runner;
-
-    if (runner->puller != job)
+    if (!job->part.pull.has_turn)
         return;
+    job->part.pull.has_turn = false;
     dv_timer_cancel(&job->timer);
-    runner->puller = NULL;
-    pull_next(runner);
+    dv_link_remove(&job->waiting);
+    pull_next(job->pod->runner);
 }
 
 static void on_turn_over(struct dv_timer *timer)
@@ -128,16 +129,47 @@ static void pull(struct dv_runner_job *job)
     dv_runner_job_call(job, DV_CRI_PULL_IMAGE, &request.base, on_pulled);
 }
 
+/* Whether there is a turn for the registry: nobody has its own, and not too many have one. */
+static bool is_free(const struct dv_runner *runner, dv_str registry)
+{
+    struct dv_link *link;
+    size_t n = 0;
+
+    DV_LIST_EACH (&runner->pulling, link) {
+        const struct dv_runner_job *other = DV_CONTAINER(link, struct dv_runner_job, waiting);
+
+        if (++n == TURNS_MAX || dv_str_eq(other->part.pull.registry, registry))
+            return false;
+    }
+    return true;
+}
+
+/* The first that waits and may begin; NULL: none may. */
+static struct dv_runner_job *find_next(const struct dv_runner *runner)
+{
+    struct dv_link *link;
+
+    DV_LIST_EACH (&runner->pulls, link) {
+        struct dv_runner_job *job = DV_CONTAINER(link, struct dv_runner_job, waiting);
+
+        if (is_free(runner, job->part.pull.registry))
+            return job;
+    }
+    return NULL;
+}
+
 static void pull_next(struct dv_runner *runner)
 {
-    struct dv_link *link = runner->puller ? NULL : dv_list_shift(&runner->pulls);
+    struct dv_runner_job *job;
 
-    if (!link)
-        return;
-    runner->puller = DV_CONTAINER(link, struct dv_runner_job, waiting);
-    dv_timer_start(&runner->puller->timer, runner->loop, dv_loop_now_ms(runner->loop) + TURN_MS,
-                   on_turn_over);
-    pull(runner->puller);
+    while ((job = find_next(runner)) != NULL) {
+        dv_link_remove(&job->waiting);
+        dv_list_push(&runner->pulling, &job->waiting);
+        job->part.pull.has_turn = true;
+        dv_timer_start(&job->timer, runner->loop, dv_loop_now_ms(runner->loop) + TURN_MS,
+                       on_turn_over);
+        pull(job);
+    }
 }
 
 static void cancel_wait(struct dv_runner_job *job)
@@ -168,7 +200,7 @@ static void on_objects(struct dv_pod_objects *op, const struct dv_err *err)
         if (secret)
             secrets[n_secrets++] = secret;
     }
-    *part = (struct dv_runner_pull){0};
+    *part = (struct dv_runner_pull){.registry = dv_pull_registry(job->action.image)};
     part->n_auths =
         dv_pull_secret_find(secrets, n_secrets, job->action.image, job->arena, &part->auths);
     job->cancel = cancel_wait;

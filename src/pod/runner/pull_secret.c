@@ -124,6 +124,12 @@ static bool is_default_registry(dv_str image)
            !dv_str_eq(first, DV_STR("localhost"));
 }
 
+dv_str dv_pull_registry(dv_str image)
+{
+    return is_default_registry(image) ? DEFAULT_REGISTRY
+                                      : dv_str_slice(image, 0, dv_str_find_char(image, '/'));
+}
+
 /* Whether the hosts have as many parts, and each part of one matches the pattern in the other. */
 static bool does_host_match(dv_str pattern, dv_str host, struct dv_arena *arena)
 {

@@ -21,4 +21,7 @@ struct dv_pull_auth {
 size_t dv_pull_secret_find(const struct dv_api_secret *const *secrets, size_t n_secrets,
                            dv_str image, struct dv_arena *arena, struct dv_pull_auth **auths);
 
+/* The registry that the image is pulled from: "registry.example.com:5000", or Docker's. */
+dv_str dv_pull_registry(dv_str image);
+
 #endif

@@ -485,6 +485,7 @@ struct dv_runner *dv_runner_open(struct dv_loop *loop, const struct dv_runner_op
     runner->start_ms = dv_loop_now_ms(loop);
     dv_map_init(&runner->pods);
     dv_list_init(&runner->pulls);
+    dv_list_init(&runner->pulling);
     set_node(runner);
     runner->cgroups = dv_runner_cgroups_new(runner, look_at_all);
     runner->images = dv_runner_images_new(runner);

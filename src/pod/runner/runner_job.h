@@ -50,6 +50,8 @@ struct dv_runner_making {
 
 /* The pull of an image, see job_image.c. */
 struct dv_runner_pull {
+    dv_str registry;
+    bool has_turn;
     struct dv_pull_auth *auths; /* to be tried one after the other; none: without */
     size_t n_auths;
     size_t i_auth;
@@ -66,7 +68,7 @@ struct dv_runner_job {
     bool is_cancelled;
     struct dv_task task;     /* for an end that is known at once */
     struct dv_timer timer;   /* of the action's limit */
-    struct dv_link waiting;  /* in the runner's pulls */
+    struct dv_link waiting;  /* in the runner's pulls, or in its pulling */
     struct dv_cri_call call; /* the one call that is under way */
     struct dv_pod_objects objects;
     struct dv_volume_token *tokens; /* those that its volumes want */

@@ -78,8 +78,8 @@ struct dv_runner {
     struct dv_cri *cri; /* NULL: there is no runtime */
     bool is_cri_closing;
     struct dv_map pods;                  /* dv_runner_pod, by uid */
-    struct dv_list pulls;                /* of jobs that wait for the one that pulls an image */
-    struct dv_runner_job *puller;        /* NULL: nobody */
+    struct dv_list pulls;                /* of jobs that wait for their turn to pull an image */
+    struct dv_list pulling;              /* of those that have it, one a registry */
     struct dv_runner_cgroups *cgroups;   /* those of pods */
     struct dv_runner_images *images;     /* removes those that nobody uses */
     struct dv_runner_links *links;       /* to the logs of containers */

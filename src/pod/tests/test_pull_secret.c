@@ -91,9 +91,30 @@ static void tries_secrets_in_their_order(void **state)
     assert_str(auths[1].username, "second");
 }
 
+static void knows_registries(void **state)
+{
+    static const struct {
+        const char *image;
+        const char *registry;
+    } rows[] = {
+        {"busybox:latest",                "index.docker.io"      },
+        {"team/app:1",                    "index.docker.io"      },
+        {"docker.io/team/app:1",          "index.docker.io"      },
+        {"localhost/app:1",               "localhost"            },
+        {"registry.example/app:1",        "registry.example"     },
+        {"registry:5000/app@sha256:00",   "registry:5000"        },
+        {"registry.example:5000/a/b/c:1", "registry.example:5000"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < DV_COUNT(rows); i++)
+        assert_str(dv_pull_registry(dv_str_from_c(rows[i].image)), rows[i].registry);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(knows_registries),
         doc_test(finds_credentials_by_address),
         doc_test(tries_secrets_in_their_order),
     };

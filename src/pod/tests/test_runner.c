@@ -284,6 +284,30 @@ static void pulls_beside_one_that_hangs(void **state)
     must(world, "gone", is_gone);
 }
 
+/* Many registries that hang do not hold up one that answers. */
+static void pulls_beside_registries_that_hang(void **state)
+{
+    struct world *world = *state;
+
+    world->runtime->pullable[0] = "good.example/q:1";
+    world->runtime->faults[DV_CRI_PULL_IMAGE] = (struct cri_fault){.kind = CRI_HANGS, .n = 4};
+    for (int i = 0; i < 5; i++) {
+        bool is_last = i == 4;
+
+        (void)create(world, DV_KIND_POD,
+                     text(world,
+                          "{metadata: {name: %s, namespace: default}, spec: {nodeName: " NODE
+                          ", containers: [{name: c, image: '%s.example/q:1', imagePullPolicy: "
+                          "Always, command: [sleep]}]}}",
+                          is_last ? "q" : text(world, "p%d", i),
+                          is_last ? "good" : text(world, "bad%d", i)));
+        pass(world, 1000);
+    }
+    must(world, "the good one running", is_q_running);
+    /* nobody's turn was over yet */
+    assert_int_equal(world->runtime->n_calls[DV_CRI_PULL_IMAGE], 5);
+}
+
 /* ---- faults ---- */
 
 static const enum dv_cri_method methods[] = {
@@ -477,6 +501,7 @@ int main(void)
         runtime_test(waits_for_a_runtime_that_restarts),
         runtime_test(starts_again_after_a_boot),
         runtime_test(pulls_beside_one_that_hangs),
+        runtime_test(pulls_beside_registries_that_hang),
         runtime_test(tries_again_with_pauses),
         runtime_test(survives_calls_that_fail),
         runtime_test(survives_calls_that_hang),
