@@ -167,6 +167,9 @@ dv_str dv_config_cgroup_parent(const struct dv_workload_node *node,
 struct dv_quantity dv_config_request(const struct dv_api_pod *pod, dv_str resource,
                                      struct dv_arena *arena);
 
+/* "net/ipv4/conf/eth0.1/x" as "net.ipv4.conf.eth0/1.x"; with dots between parts it stays. */
+dv_str dv_config_sysctl_name(dv_str name, struct dv_arena *arena);
+
 /* What the pod's cgroup is limited to; 0: not limited. */
 struct dv_config_cgroup {
     uint64_t cpu_shares;

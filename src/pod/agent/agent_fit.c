@@ -169,6 +169,66 @@ static bool are_ports_free(const struct dv_agent_fit *fit)
     return true;
 }
 
+/* ---- what it may ask for ---- */
+
+/* Parameters of the kernel that a pod can set without harm to others, all of its own namespaces. */
+static const dv_str safe_sysctls[] = {
+    DV_STR_INIT("kernel.shm_rmid_forced"),
+    DV_STR_INIT("net.ipv4.ip_local_port_range"),
+    DV_STR_INIT("net.ipv4.ip_local_reserved_ports"),
+    DV_STR_INIT("net.ipv4.ip_unprivileged_port_start"),
+    DV_STR_INIT("net.ipv4.ping_group_range"),
+    DV_STR_INIT("net.ipv4.tcp_fin_timeout"),
+    DV_STR_INIT("net.ipv4.tcp_keepalive_intvl"),
+    DV_STR_INIT("net.ipv4.tcp_keepalive_probes"),
+    DV_STR_INIT("net.ipv4.tcp_keepalive_time"),
+    DV_STR_INIT("net.ipv4.tcp_rmem"),
+    DV_STR_INIT("net.ipv4.tcp_syncookies"),
+    DV_STR_INIT("net.ipv4.tcp_wmem"),
+};
+
+static bool is_safe(dv_str sysctl)
+{
+    for (size_t i = 0; i < DV_COUNT(safe_sysctls); i++)
+        if (dv_str_eq(safe_sysctls[i], sysctl))
+            return true;
+    return false;
+}
+
+static bool are_sysctls_allowed(const struct dv_api_pod_spec *spec, struct dv_arena *arena,
+                                struct dv_agent_misfit *misfit)
+{
+    size_t n = spec->security_context ? spec->security_context->n_sysctls : 0;
+
+    for (size_t i = 0; i < n; i++) {
+        dv_str name = dv_config_sysctl_name(spec->security_context->sysctls[i].name, arena);
+        bool is_net = dv_str_starts_with(name, DV_STR("net."));
+        const char *why = NULL;
+
+        if (!is_safe(name))
+            why = "not allowlisted";
+        else if (is_net && spec->host_network)
+            why = "not allowed with host net enabled";
+        else if (!is_net && spec->host_ipc)
+            why = "not allowed with host ipc enabled";
+        if (!why)
+            continue;
+        misfit->reason = DV_STR("SysctlForbidden");
+        misfit->message = dv_str_printf(arena, "forbidden sysctl: \"%.*s\" %s", DV_FMT(name), why);
+        return false;
+    }
+    return true;
+}
+
+static bool is_os_ours(const struct dv_api_pod_spec *spec, struct dv_agent_misfit *misfit)
+{
+    if (!spec->os || dv_str_eq(spec->os->name, DV_STR("linux")))
+        return true;
+    misfit->reason = DV_STR("PodOSNotSupported");
+    misfit->message = DV_STR("Failed to admit pod as the OS field doesn't match node OS");
+    return false;
+}
+
 /* ---- all of it ---- */
 
 static bool refuse(const char *predicate, const char *why, struct dv_arena *arena,
@@ -182,7 +242,8 @@ static bool refuse(const char *predicate, const char *why, struct dv_arena *aren
 bool dv_agent_fits(const struct dv_agent_fit *fit, struct dv_arena *arena,
                    struct dv_agent_misfit *misfit)
 {
-    if (!has_amounts(fit, arena, misfit))
+    if (!are_sysctls_allowed(&fit->pod->spec, arena, misfit) ||
+        !is_os_ours(&fit->pod->spec, misfit) || !has_amounts(fit, arena, misfit))
         return false;
     if (!is_selected(fit))
         return refuse("NodeAffinity", "node(s) didn't match Pod's node affinity/selector", arena,

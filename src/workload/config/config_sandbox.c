@@ -172,8 +172,7 @@ static bool has_privileged(const struct dv_api_pod_spec *spec)
     return false;
 }
 
-/* "net/ipv4/conf/eth0.1/x" as "net.ipv4.conf.eth0/1.x"; with dots between parts it stays. */
-static dv_str sysctl_name(dv_str name, struct dv_arena *arena)
+dv_str dv_config_sysctl_name(dv_str name, struct dv_arena *arena)
 {
     size_t slash = dv_str_find_char(name, '/');
     char *copy;
@@ -193,7 +192,7 @@ static void set_sysctls(CriV1__LinuxPodSandboxConfig *made,
         .v = DV_NEW_ARRAY(arena, struct dv_str_entry, context->n_sysctls), .n = context->n_sysctls};
 
     for (size_t i = 0; i < context->n_sysctls; i++)
-        all.v[i] = (struct dv_str_entry){sysctl_name(context->sysctls[i].name, arena),
+        all.v[i] = (struct dv_str_entry){dv_config_sysctl_name(context->sysctls[i].name, arena),
                                          context->sysctls[i].value};
     dv_config_index(&all, arena); /* the last of a name counts */
     made->n_sysctls = all.n_by_name;
