@@ -138,6 +138,41 @@ def test_killed_while_pods_start_and_end(make_node):
     print(f"{N_KILLS} kills, {watch.n_looks} looks, {watch.n_containers} containers ran")
 
 
+OBEYS = "trap 'exit 0' TERM; while :; do sleep 0.1; done"
+
+
+def kill_at(node, number):
+    """Kills davitd when the runtime has shown something new that many times."""
+    seen = [None]
+
+    def is_there():
+        now = (sorted(node.containers().items()), sorted(node.sandboxes().items()))
+        if now != seen[-1]:
+            seen.append(now)
+        return len(seen) > number + 1  # the first is what was there before
+
+    until(is_there, WAIT_S, lambda: f"step {number}: {seen}")
+    node.kill()
+    node.start()
+
+
+def test_killed_at_each_step_of_a_pod(make_node):
+    """Of its start, and then of its end. Steps: the sandbox; an init container; two containers."""
+    node = make_node().start()
+    for step in range(1, 6):
+        node.add(pod("p", container("one", OBEYS), container("two", OBEYS),
+                     initContainers=[container("first", "exit 0")]))
+        kill_at(node, step)
+        until(lambda: sorted(key[1] for key, state in node.containers().items()
+                             if state == "RUNNING") == ["one", "two"], WAIT_S,
+              lambda: f"both run: {node.containers()}")
+        node.wait_status("p", lambda s: all(one["ready"] for one in s["containerStatuses"]), "ready")
+        node.delete("p")
+        kill_at(node, step % 3)
+        node.wait_gone("p")
+        until(lambda: left_over(node) == [], WAIT_S, lambda: f"nothing is left: {left_over(node)}")
+
+
 def test_containers_go_on_while_davitd_is_away(equipped):
     node = equipped
     uid = node.add(asking("p"))
