@@ -32,7 +32,9 @@ static dv_str template_word(dv_str namespace, dv_str name, struct dv_arena *aren
 
 static dv_str key_of(const struct dv_api_object_meta *meta, struct dv_arena *arena)
 {
-    return dv_str_printf(arena, "%.*s/%.*s", DV_FMT(meta->namespace), DV_FMT(meta->name));
+    const dv_str parts[] = {meta->namespace, DV_STR("/"), meta->name};
+
+    return dv_str_concat(parts, DV_COUNT(parts), arena);
 }
 
 /* ---- looking up ---- */

@@ -24,7 +24,7 @@ dv_str dv_control_generate_name(dv_str pod, dv_str entry, struct dv_arena *arena
     size_t n = pod.n + 1 + entry.n + 1;
 
     if (n <= BASE_BYTES_MAX)
-        return dv_str_printf(arena, "%.*s-%.*s-", DV_FMT(pod), DV_FMT(entry));
+        return dv_str_concat((const dv_str[]){pod, DV_STR("-"), entry, DV_STR("-")}, 4, arena);
     pod = dv_str_slice(pod, 0, pod.n * BASE_BYTES_MAX / n);
     entry = dv_str_slice(entry, 0, entry.n * BASE_BYTES_MAX / n);
     while (pod.n > 0 && pod.p[pod.n - 1] == '.')
@@ -50,7 +50,11 @@ dv_str dv_control_claim_name(dv_str generate_name, dv_str pod_uid, dv_str entry,
     hash ^= hash >> 32; /* the low bits alone, of which the name is made, are not mixed enough */
     for (size_t i = 0; i < sizeof(suffix); i++, hash /= sizeof(letters) - 1)
         suffix[i] = letters[hash % (sizeof(letters) - 1)];
-    return dv_str_printf(arena, "%.*s%.*s", DV_FMT(generate_name), (int)sizeof(suffix), suffix);
+    return dv_str_concat(
+        (const dv_str[]){
+            generate_name, {suffix, sizeof(suffix)}
+    },
+        2, arena);
 }
 
 /* The claim for an entry; refers to the pod and the template. */

@@ -108,13 +108,13 @@ void dv_made_add(struct dv_control *control, struct dv_object *claim)
 void dv_made_forget(struct dv_control *control, dv_str namespace, dv_str name)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = NULL;
+    const dv_str parts[] = {namespace, DV_STR("/"), name};
     struct made *made;
 
     if (control->made.claims.n == 0)
         return;
     scratch = dv_arena_new();
-    made = dv_map_get(&control->made.claims,
-                      dv_str_printf(scratch, "%.*s/%.*s", DV_FMT(namespace), DV_FMT(name)));
+    made = dv_map_get(&control->made.claims, dv_str_concat(parts, DV_COUNT(parts), scratch));
     if (made)
         drop(control, made);
 }

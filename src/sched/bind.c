@@ -64,8 +64,9 @@ void dv_sched_binding_end_well(struct dv_sched_binding *binding)
         dv_histogram_observe_ns(sched->metrics.pod_seconds, now - pod->seen_ns);
     if (!pod->is_preset)
         dv_sched_say_event(pod, "Normal", "Scheduled", "Binding",
-                           dv_str_printf(binding->arena, "Successfully assigned %.*s to %.*s",
-                                         DV_FMT(pod->key), DV_FMT(binding->node)));
+                           dv_str_concat((const dv_str[]){DV_STR("Successfully assigned "),
+                                                          pod->key, DV_STR(" to "), binding->node},
+                                         4, binding->arena));
     end(binding);
     dv_sched_set_state(pod, POD_BOUND);
     if (pod->is_gone)

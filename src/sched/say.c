@@ -289,17 +289,6 @@ static dv_str cut(dv_str text)
     return (dv_str){text.p, n};
 }
 
-/* Copies the text behind those that the event has already. */
-static dv_str keep(char **at, dv_str text)
-{
-    dv_str kept = {*at, text.n};
-
-    if (text.n > 0)
-        memcpy(*at, text.p, text.n);
-    *at += text.n;
-    return kept;
-}
-
 void dv_sched_say_event(struct dv_sched_pod *pod, const char *type, const char *reason,
                         const char *action, dv_str note)
 {
@@ -323,23 +312,23 @@ void dv_sched_say_event(struct dv_sched_pod *pod, const char *type, const char *
     event->value = (struct dv_api_event){
         .involved_object = {.kind = DV_STR("Pod"),
                             .api_version = DV_STR("v1"),
-                            .namespace = keep(&at, meta->namespace),
-                            .name = keep(&at, meta->name),
-                            .uid = keep(&at, meta->uid),
-                            .resource_version = keep(&at, meta->resource_version)},
+                            .namespace = dv_str_put(meta->namespace, &at),
+                            .name = dv_str_put(meta->name, &at),
+                            .uid = dv_str_put(meta->uid, &at),
+                            .resource_version = dv_str_put(meta->resource_version, &at)},
         .type = dv_str_from_c(type),
         .reason = dv_str_from_c(reason),
         .action = dv_str_from_c(action),
-        .message = keep(&at, note),
+        .message = dv_str_put(note, &at),
         .event_time = {.seconds = (int64_t)(wall_ns / 1000000000u),
                             .nanos = (int32_t)(wall_ns % 1000000000u / 1000u * 1000u),
-                            .is_set = true      },
+                            .is_set = true            },
         .reporting_component = sched->name,
         .reporting_instance = sched->name,
     };
     event->value.metadata.namespace = event->value.involved_object.namespace;
     event->value.metadata.name = (dv_str){at, prefix.n + NAME_SUFFIX_BYTES - 1};
-    (void)keep(&at, prefix);
+    (void)dv_str_put(prefix, &at);
     (void)snprintf(at, NAME_SUFFIX_BYTES, ".%016llx", (unsigned long long)dv_random_u64());
     event->request = (struct dv_request){.verb = DV_VERB_CREATE,
                                          .kind = dv_kind(DV_KIND_EVENT),

@@ -4,7 +4,6 @@
  * from the view or from the answer to a write; what the view tells later and is older changes
  * nothing. */
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,14 +28,18 @@ static void add_taken(struct dv_sched_claim *claim,
 {
     struct dv_sched *sched = claim->sched;
     size_t n = result->driver.n + result->pool.n + result->device.n + 2;
-    struct dv_sched_taken *taken = dv_alloc(sizeof(*taken) + n + 1);
+    struct dv_sched_taken *taken = dv_alloc(sizeof(*taken) + n);
     char *text = (char *)(taken + 1);
+    char *at = text;
     struct dv_sched_taken *first;
 
     /* Only the pool may have slashes in its name, so the three parts cannot be mistaken for
      * others. */
-    (void)snprintf(text, n + 1, "%.*s/%.*s/%.*s", DV_FMT(result->driver), DV_FMT(result->pool),
-                   DV_FMT(result->device));
+    (void)dv_str_put(result->driver, &at);
+    (void)dv_str_put(DV_STR("/"), &at);
+    (void)dv_str_put(result->pool, &at);
+    (void)dv_str_put(DV_STR("/"), &at);
+    (void)dv_str_put(result->device, &at);
     taken->key = (dv_str){text, n};
     taken->claim = claim;
     taken->next_of_claim = claim->taken;

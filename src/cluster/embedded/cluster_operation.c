@@ -250,8 +250,7 @@ struct dv_object *dv_cluster_operation_put(struct dv_cluster_operation *operatio
         dv_object_set_version(step->now, step->version);
         return step->now;
     }
-    dv_meta_of(value)->resource_version =
-        dv_str_printf(operation->arena, "%llu", (unsigned long long)step->version);
+    dv_meta_of(value)->resource_version = dv_engine_version_text(step->version, operation->arena);
     step->now = dv_object_new(operation->entry->shelf->kind, value);
     return step->now;
 }
@@ -385,11 +384,11 @@ static bool take_out(struct dv_cluster_operation *operation, uint64_t version)
     const struct dv_store_change changes[] = {
         {.kind = DV_STORE_DELETE,
          .table = options->table_objects,
-         .key = dv_engine_key(operation->entry,           operation->arena)           },
+         .key = dv_engine_key(operation->entry,   operation->arena)},
         { .kind = DV_STORE_PUT,
          .table = options->table_meta,
          .key = DV_STR(DV_ENGINE_VERSION_KEY),
-         .value = dv_str_printf(operation->arena, "%llu", (unsigned long long)version)},
+         .value = dv_engine_version_text(version, operation->arena)},
     };
 
     operation->write.done = on_written;

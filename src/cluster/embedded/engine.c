@@ -30,10 +30,21 @@ struct dv_time dv_engine_now(const struct dv_embedded *embedded)
 
 dv_str dv_engine_key(const struct dv_entry *entry, struct dv_arena *arena)
 {
-    dv_str kind = entry->shelf->kind->name;
-    dv_str key = dv_entry_key(entry);
+    const dv_str parts[] = {entry->shelf->kind->name, DV_STR("/"), dv_entry_key(entry)};
 
-    return dv_str_printf(arena, "%.*s/%.*s", DV_FMT(kind), DV_FMT(key));
+    return dv_str_concat(parts, DV_COUNT(parts), arena);
+}
+
+dv_str dv_engine_version_text(uint64_t version, struct dv_arena *arena)
+{
+    char digits[20];
+    size_t at = sizeof(digits);
+
+    do {
+        digits[--at] = (char)('0' + version % 10);
+        version /= 10;
+    } while (version > 0);
+    return dv_str_copy((dv_str){digits + at, sizeof(digits) - at}, arena);
 }
 
 void dv_engine_report_retry(const char *what, const struct dv_api_status *failure)

@@ -97,6 +97,8 @@ struct dv_time dv_engine_now(const struct dv_embedded *embedded);
 
 /* An entry's key in the store: "Pod/default/web". */
 dv_str dv_engine_key(const struct dv_entry *entry, struct dv_arena *arena);
+/* A version in decimal, as resourceVersion has it. */
+dv_str dv_engine_version_text(uint64_t version, struct dv_arena *arena);
 
 /* Applies a change that has become durable: memory follows, and views, watchers and the collector
  * are told. `now` NULL: the object goes. Takes the reference. */

@@ -53,6 +53,8 @@ bool dv_readback_check(const struct dv_kind *kind, dv_str key, dv_str row, struc
     if (!dv_str_to_u64(value->resource_version, &version))
         return dv_fail(err, DV_INTERNAL, "its resourceVersion \"%.*s\" is no number",
                        DV_FMT(value->resource_version));
+    if (!dv_readback_is_strict())
+        return true; /* that it can be read is what must hold; the rest is for finding faults */
     object = dv_object_new(kind, value);
     is_same = check_same(object, row, err);
     dv_object_unref(object);

@@ -14,7 +14,8 @@ struct dv_kind;
 /* What others write is held against it up to this size: a millisecond at the most. */
 #define DV_READBACK_BYTES_MAX (64u * 1024u)
 
-/* Whether the row decodes, and the result encodes to the same row. `key` is the row's. */
+/* Whether the row decodes as an object of that key; in builds for finding faults also whether the
+ * result encodes to the same row. */
 DV_CHECKED bool dv_readback_check(const struct dv_kind *kind, dv_str key, dv_str row,
                                   struct dv_arena *arena, struct dv_err *err);
 

@@ -114,7 +114,12 @@ static void print_node(const struct dv_fields *node, bool is_root, struct dv_buf
         if (!is_first)
             dv_buf_add_char(buf, ',');
         is_first = false;
-        dv_buf_add_json(buf, dv_str_printf(arena, "%c:%.*s", child->kind, DV_FMT(child->text)));
+        dv_buf_add_json(buf, dv_str_concat(
+                                 (const dv_str[]){
+                                     {(const char[]){child->kind, ':'}, 2},
+                                     child->text
+        },
+                                 2, arena));
         dv_buf_add_char(buf, ':');
         print_node(child, false, buf, arena);
     }
