@@ -1,5 +1,7 @@
 #include "http2/connection.h"
 
+#include <stdlib.h>
+
 #include "base/num.h"
 
 /* Some of what a peer sends must be answered (a PING, a request that is refused), which costs
@@ -67,8 +69,10 @@ void dv_h2_fail_complaint(int lib_error_code, const char *text, size_t n, struct
                   text, nghttp2_strerror(lib_error_code));
 }
 
-ssize_t dv_h2_data_length(nghttp2_session *ng, uint8_t type, int32_t stream, int32_t session_window,
-                          int32_t stream_window, uint32_t frame_max, void *ctx)
+/* How many bytes of DATA nghttp2 should put into a frame. */
+static ssize_t on_data_length(nghttp2_session *ng, uint8_t type, int32_t stream,
+                              int32_t session_window, int32_t stream_window, uint32_t frame_max,
+                              void *ctx)
 {
     (void)ng;
     (void)type;
@@ -77,4 +81,34 @@ ssize_t dv_h2_data_length(nghttp2_session *ng, uint8_t type, int32_t stream, int
     (void)session_window; /* nghttp2 itself never exceeds the windows */
     (void)stream_window;
     return (ssize_t)dv_u64_min(frame_max, DV_H2_FRAME_BYTES);
+}
+
+nghttp2_session_callbacks *dv_h2_callbacks_new(const struct dv_h2_callbacks *callbacks)
+{
+    nghttp2_session_callbacks *ng;
+
+    if (nghttp2_session_callbacks_new(&ng) != 0)
+        abort(); /* out of memory */
+    nghttp2_session_callbacks_set_on_begin_frame_callback(ng, callbacks->begin_frame);
+    nghttp2_session_callbacks_set_on_begin_headers_callback(ng, callbacks->begin_headers);
+    nghttp2_session_callbacks_set_on_header_callback(ng, callbacks->header);
+    nghttp2_session_callbacks_set_on_invalid_header_callback(ng, callbacks->invalid_header);
+    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(ng, callbacks->data_chunk);
+    nghttp2_session_callbacks_set_on_frame_recv_callback(ng, callbacks->frame);
+    nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(ng, callbacks->invalid_frame);
+    nghttp2_session_callbacks_set_on_stream_close_callback(ng, callbacks->stream_close);
+    nghttp2_session_callbacks_set_on_frame_send_callback(ng, callbacks->frame_sent);
+    nghttp2_session_callbacks_set_error_callback2(ng, callbacks->complaint);
+    nghttp2_session_callbacks_set_data_source_read_length_callback(ng, on_data_length);
+    return ng;
+}
+
+nghttp2_option *dv_h2_option_new(void)
+{
+    nghttp2_option *option;
+
+    if (nghttp2_option_new(&option) != 0)
+        abort(); /* out of memory */
+    nghttp2_option_set_no_closed_streams(option, 1);
+    return option;
 }

@@ -34,6 +34,25 @@ void dv_h2_goodbye_on_ping_ack(nghttp2_session *ng, enum dv_h2_goodbye *goodbye)
 /* Sends the GOAWAY that is meant. */
 void dv_h2_goodbye_say(nghttp2_session *ng, enum dv_h2_goodbye *goodbye);
 
+/* What a session is told by nghttp2; NULL: it does not want to know. */
+struct dv_h2_callbacks {
+    nghttp2_on_begin_frame_callback begin_frame;
+    nghttp2_on_begin_headers_callback begin_headers;
+    nghttp2_on_header_callback header;
+    nghttp2_on_invalid_header_callback invalid_header;
+    nghttp2_on_data_chunk_recv_callback data_chunk;
+    nghttp2_on_frame_recv_callback frame;
+    nghttp2_on_invalid_frame_recv_callback invalid_frame;
+    nghttp2_on_stream_close_callback stream_close;
+    nghttp2_on_frame_send_callback frame_sent;
+    nghttp2_error_callback2 complaint;
+};
+/* Makes nghttp2's own kind of them; the caller deletes it. */
+nghttp2_session_callbacks *dv_h2_callbacks_new(const struct dv_h2_callbacks *callbacks);
+
+/* Makes options that keep no streams that are over; the caller deletes them. */
+nghttp2_option *dv_h2_option_new(void);
+
 /* Checks what nghttp2 said to bytes that it was given, and that not too many frames wait for a peer
  * that does not read. */
 DV_CHECKED bool dv_h2_check_received(nghttp2_session *ng, ssize_t got, struct dv_err *err);
@@ -42,9 +61,5 @@ void dv_h2_fail_goaway(const nghttp2_goaway *goaway, enum dv_code code, const ch
                        struct dv_err *err);
 /* Sets nghttp2's own text about a fault of the peer's, for the log. */
 void dv_h2_fail_complaint(int lib_error_code, const char *text, size_t n, struct dv_err *err);
-
-/* How many bytes of DATA nghttp2 should put into a frame: its callback. */
-ssize_t dv_h2_data_length(nghttp2_session *ng, uint8_t type, int32_t stream, int32_t session_window,
-                          int32_t stream_window, uint32_t frame_max, void *ctx);
 
 #endif

@@ -2,11 +2,9 @@
  * 9113, section 8, before: which pseudo-fields there are and where, names in lower case,
  * characters, connection-specific fields, content-length. Here is what it leaves to us. */
 #include <stdio.h>
-#include <string.h>
 
 #include <nghttp2/nghttp2.h>
 
-#include "base/defs.h"
 #include "base/err.h"
 #include "base/num.h"
 #include "base/str.h"

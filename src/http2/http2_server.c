@@ -243,34 +243,24 @@ static int on_invalid_frame(nghttp2_session *ng, const nghttp2_frame *frame, int
 
 /* ---- life ---- */
 
-static nghttp2_session_callbacks *new_callbacks(void)
-{
-    nghttp2_session_callbacks *callbacks;
-
-    if (nghttp2_session_callbacks_new(&callbacks) != 0)
-        abort(); /* out of memory */
-    nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, on_begin_frame);
-    nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, on_begin_headers);
-    nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
-    nghttp2_session_callbacks_set_on_invalid_header_callback(callbacks, on_invalid_header);
-    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data_chunk);
-    nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
-    nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_stream_close);
-    nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, on_frame_sent);
-    nghttp2_session_callbacks_set_error_callback2(callbacks, on_complaint);
-    nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks, on_invalid_frame);
-    nghttp2_session_callbacks_set_data_source_read_length_callback(callbacks, dv_h2_data_length);
-    return callbacks;
-}
+static const struct dv_h2_callbacks told = {
+    .begin_frame = on_begin_frame,
+    .frame = on_frame,
+    .invalid_frame = on_invalid_frame,
+    .frame_sent = on_frame_sent,
+    .begin_headers = on_begin_headers,
+    .header = on_header,
+    .invalid_header = on_invalid_header,
+    .data_chunk = on_data_chunk,
+    .stream_close = on_stream_close,
+    .complaint = on_complaint,
+};
 
 static nghttp2_option *new_options(void)
 {
-    nghttp2_option *option;
+    nghttp2_option *option = dv_h2_option_new();
 
-    if (nghttp2_option_new(&option) != 0)
-        abort();                                         /* out of memory */
     nghttp2_option_set_no_auto_window_update(option, 1); /* paused bodies keep their windows */
-    nghttp2_option_set_no_closed_streams(option, 1);
     return option;
 }
 
@@ -294,7 +284,7 @@ struct dv_h2_server *dv_h2_server_new(const struct dv_h2_server_options *options
                                       struct dv_h2_server_handler *handler)
 {
     struct dv_h2_server *server = DV_ALLOC(struct dv_h2_server);
-    nghttp2_session_callbacks *callbacks = new_callbacks();
+    nghttp2_session_callbacks *callbacks = dv_h2_callbacks_new(&told);
     nghttp2_option *option = new_options();
     int status = nghttp2_session_server_new2(&server->ng, callbacks, server, option);
 

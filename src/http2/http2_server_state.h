@@ -8,7 +8,6 @@
 
 #include <nghttp2/nghttp2.h>
 
-#include "base/defs.h"
 #include "base/err.h"
 #include "base/list.h"
 #include "http2/connection.h"

@@ -227,34 +227,24 @@ static int on_invalid_frame(nghttp2_session *ng, const nghttp2_frame *frame, int
 
 /* ---- life ---- */
 
-static nghttp2_session_callbacks *new_callbacks(void)
-{
-    nghttp2_session_callbacks *callbacks;
-
-    if (nghttp2_session_callbacks_new(&callbacks) != 0)
-        abort(); /* out of memory */
-    nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, on_begin_headers);
-    nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
-    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data_chunk);
-    nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
-    nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_stream_close);
-    nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, on_frame_sent);
-    nghttp2_session_callbacks_set_error_callback2(callbacks, on_complaint);
-    nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks, on_invalid_frame);
-    nghttp2_session_callbacks_set_data_source_read_length_callback(callbacks, dv_h2_data_length);
-    return callbacks;
-}
+static const struct dv_h2_callbacks told = {
+    .begin_headers = on_begin_headers,
+    .header = on_header,
+    .data_chunk = on_data_chunk,
+    .frame = on_frame,
+    .invalid_frame = on_invalid_frame,
+    .stream_close = on_stream_close,
+    .frame_sent = on_frame_sent,
+    .complaint = on_complaint,
+};
 
 static nghttp2_option *new_options(void)
 {
-    nghttp2_option *option;
+    nghttp2_option *option = dv_h2_option_new();
 
-    if (nghttp2_option_new(&option) != 0)
-        abort(); /* out of memory */
     /* nghttp2's checks refuse what real clients send (a socket path as :authority); ours are
      * gRPC's. */
     nghttp2_option_set_no_http_messaging(option, 1);
-    nghttp2_option_set_no_closed_streams(option, 1);
     return option;
 }
 
@@ -282,7 +272,7 @@ static void submit_settings(struct dv_h2 *h2)
 struct dv_h2 *dv_h2_new(const struct dv_h2_options *options, struct dv_h2_handler *handler)
 {
     struct dv_h2 *h2 = DV_ALLOC(struct dv_h2);
-    nghttp2_session_callbacks *callbacks = new_callbacks();
+    nghttp2_session_callbacks *callbacks = dv_h2_callbacks_new(&told);
     nghttp2_option *option = new_options();
     int status = options->is_server ? nghttp2_session_server_new2(&h2->ng, callbacks, h2, option)
                                     : nghttp2_session_client_new2(&h2->ng, callbacks, h2, option);

@@ -2,7 +2,6 @@
 #include "podlog/podlog.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/arena.h"
 #include "base/buf.h"

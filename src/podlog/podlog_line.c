@@ -1,6 +1,5 @@
 #include "podlog/podlog_line.h"
 
-#include "base/arena.h"
 #include "base/err.h"
 #include "json/json.h"
 

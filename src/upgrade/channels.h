@@ -21,7 +21,7 @@ struct dv_err;
 
 /* The channels of exec and attach. Those of port-forward are 2n for the data and 2n + 1 for the
  * error of port n; the server begins each with the port as two bytes, the lower one first. */
-enum dv_channel {
+enum dv_exec_channel {
     DV_CHANNEL_STDIN,
     DV_CHANNEL_STDOUT,
     DV_CHANNEL_STDERR,

@@ -27,8 +27,6 @@ enum dv_stream_type {
 };
 
 dv_str dv_stream_type_name(enum dv_stream_type type);
-/* Returns the value of the field of this name; empty when there is none. */
-dv_str dv_spdy_field_get(const struct dv_spdy_field *fields, size_t n_fields, dv_str name);
 
 /* ---- exec and attach ---- */
 

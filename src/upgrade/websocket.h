@@ -75,11 +75,8 @@ enum dv_ws_code {
     DV_WS_NORMAL = 1000,
     DV_WS_GOING_AWAY = 1001,
     DV_WS_PROTOCOL_ERROR = 1002,
-    DV_WS_UNSUPPORTED = 1003,
     DV_WS_NO_CODE = 1005, /* never on the wire: a Close frame without a code */
     DV_WS_NOT_UTF8 = 1007,
-    DV_WS_POLICY = 1008,
-    DV_WS_TOO_BIG = 1009,
     DV_WS_INTERNAL_ERROR = 1011,
 };
 

@@ -9,7 +9,6 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/str.h"
 #include "http2/http2_server.h"
 #include "http2/tests/test_wire.h"
 

@@ -3,7 +3,6 @@
 #include "support/dvtest.h"
 #include "support/spawn.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -253,7 +252,7 @@ static void run(struct house *house, const char *command, struct dv_buf *output)
         fail_msg("%s: status %d: %s", command, status, dv_buf_c(output));
 }
 
-/* One request a connection: this curl (7.88) breaks its own second one without TLS. */
+/* One request a connection: curl 7.88 breaks its own second one without TLS. */
 static void curl_gets_and_posts(void **state)
 {
     static const struct {

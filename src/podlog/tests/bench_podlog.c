@@ -2,6 +2,8 @@
 #include <stdio.h>
 
 #include "base/buf.h"
+#include "base/err.h"
+#include "base/str.h"
 #include "podlog/podlog.h"
 #include "support/bench.h"
 

@@ -6,7 +6,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/defs.h"
 #include "base/err.h"
 #include "base/list.h"
 #include "base/str.h"

@@ -37,7 +37,8 @@ static bool find_type(dv_str name, enum dv_stream_type *type)
     return false;
 }
 
-dv_str dv_spdy_field_get(const struct dv_spdy_field *fields, size_t n_fields, dv_str name)
+/* Returns the value of the field of this name; empty when there is none. */
+static dv_str field_of(const struct dv_spdy_field *fields, size_t n_fields, dv_str name)
 {
     for (size_t i = 0; i < n_fields; i++) {
         if (dv_str_eq(fields[i].name, name))
@@ -93,7 +94,7 @@ void dv_exec_streams_init(struct dv_exec_streams *set, const struct dv_exec_requ
 bool dv_exec_streams_add(struct dv_exec_streams *set, struct dv_spdy_stream *stream,
                          const struct dv_spdy_field *fields, size_t n_fields, struct dv_err *err)
 {
-    dv_str name = dv_spdy_field_get(fields, n_fields, DV_STR("streamtype"));
+    dv_str name = field_of(fields, n_fields, DV_STR("streamtype"));
     enum dv_stream_type type;
 
     if (!find_type(name, &type) || !set->is_wanted[type])
@@ -160,9 +161,9 @@ static bool read_fields(const struct dv_spdy_field *fields, size_t n_fields, uin
                         enum dv_stream_type *type, uint32_t *port,
                         char request[DV_PORT_REQUEST_BYTES], struct dv_err *err)
 {
-    dv_str port_text = dv_spdy_field_get(fields, n_fields, DV_STR("port"));
-    dv_str type_text = dv_spdy_field_get(fields, n_fields, DV_STR("streamtype"));
-    dv_str request_text = dv_spdy_field_get(fields, n_fields, DV_STR("requestid"));
+    dv_str port_text = field_of(fields, n_fields, DV_STR("port"));
+    dv_str type_text = field_of(fields, n_fields, DV_STR("streamtype"));
+    dv_str request_text = field_of(fields, n_fields, DV_STR("requestid"));
 
     if (port_text.n == 0)
         return dv_fail(err, DV_INVALID_ARGUMENT, "\"port\" header is required");

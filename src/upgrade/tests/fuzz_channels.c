@@ -14,7 +14,7 @@
 #include "upgrade/channels.h"
 #include "upgrade/websocket.h"
 
-#define INPUT_BYTES_MAX 65536u
+#define INPUT_BYTES_MAX 4096u
 #define N_CHANNELS 5u
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -53,8 +53,10 @@ static void on_ended(struct dv_channels_handler *handler, unsigned code, dv_str 
 
 static void any_mask(void *ctx, uint8_t mask[4])
 {
+    static const uint8_t fixed[4] = {0x12, 0x34, 0x56, 0x78};
+
     (void)ctx;
-    memcpy(mask, "\x12\x34\x56\x78", 4);
+    memcpy(mask, fixed, sizeof(fixed));
 }
 
 static void run_init(struct run *run, bool is_client, const struct dv_channel_protocol *protocol)

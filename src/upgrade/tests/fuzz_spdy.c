@@ -10,7 +10,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "base/arena.h"
 #include "base/buf.h"
 #include "base/defs.h"
 #include "base/err.h"

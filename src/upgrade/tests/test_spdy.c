@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/defs.h"
 #include "upgrade/spdy.h"
 #include "upgrade/tests/test_spdy_side.h"
 

@@ -46,8 +46,10 @@ static void on_closed(struct dv_ws_handler *handler, unsigned code, dv_str reaso
 /* The mask of RFC 6455, 5.7. */
 static void fixed_mask(void *ctx, uint8_t mask[4])
 {
+    static const uint8_t fixed[4] = {0x37, 0xfa, 0x21, 0x3d};
+
     (void)ctx;
-    memcpy(mask, "\x37\xfa\x21\x3d", 4);
+    memcpy(mask, fixed, sizeof(fixed));
 }
 
 static void end_init(struct end *end, bool is_client, size_t unsent_bytes_max)

@@ -64,7 +64,8 @@ struct dv_ws {
     bool is_text;
     struct utf8 utf8;
 
-    /* Only the latest ping is answered (5.5.3), so that pings cost a constant. */
+    /* Only the latest ping is answered, as RFC 6455, 5.5.3, allows, so that pings cost a constant.
+     */
     bool owes_pong;
     uint8_t pong[CONTROL_BYTES_MAX];
     size_t n_pong;
@@ -180,25 +181,39 @@ static void break_off(struct dv_ws *ws, enum dv_ws_code code, const char *why)
     send_close(ws, code, dv_str_from_c(why));
 }
 
-/* RFC 3629: no surrogates, nothing overlong, nothing beyond U+10FFFF. */
+/* Begins a character of more than one byte. RFC 3629: no surrogates, nothing overlong, nothing
+ * beyond U+10FFFF, all of which the second byte decides. */
+static bool begin_char(struct utf8 *utf8, uint8_t c)
+{
+    if (c < 0xc2 || c > 0xf4)
+        return false;
+    utf8->n_left = c < 0xe0 ? 1 : c < 0xf0 ? 2 : 3;
+    utf8->low = c == 0xe0 ? 0xa0 : c == 0xf0 ? 0x90 : 0x80;
+    utf8->high = c == 0xed ? 0x9f : c == 0xf4 ? 0x8f : 0xbf;
+    return true;
+}
+
+static bool go_on_char(struct utf8 *utf8, uint8_t c)
+{
+    if (c < utf8->low || c > utf8->high)
+        return false;
+    *utf8 = (struct utf8){utf8->n_left - 1, 0x80, 0xbf};
+    return true;
+}
+
 static bool take_utf8(struct utf8 *utf8, dv_str text)
 {
-    for (size_t i = 0; i < text.n; i++) {
+    bool is_fine = true;
+
+    for (size_t i = 0; is_fine && i < text.n; i++) {
         uint8_t c = (uint8_t)text.p[i];
 
-        if (utf8->n_left > 0) {
-            if (c < utf8->low || c > utf8->high)
-                return false;
-            *utf8 = (struct utf8){utf8->n_left - 1, 0x80, 0xbf};
-        } else if (c >= 0x80) {
-            if (c < 0xc2 || c > 0xf4)
-                return false;
-            utf8->n_left = c < 0xe0 ? 1 : c < 0xf0 ? 2 : 3;
-            utf8->low = c == 0xe0 ? 0xa0 : c == 0xf0 ? 0x90 : 0x80;
-            utf8->high = c == 0xed ? 0x9f : c == 0xf4 ? 0x8f : 0xbf;
-        }
+        if (utf8->n_left > 0)
+            is_fine = go_on_char(utf8, c);
+        else if (c >= 0x80)
+            is_fine = begin_char(utf8, c);
     }
-    return true;
+    return is_fine;
 }
 
 static enum opcode opcode_of(const struct dv_ws *ws)

@@ -3,7 +3,6 @@
 #define DV_UPGRADE_OUTBOX_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "base/buf.h"
 #include "base/str.h"

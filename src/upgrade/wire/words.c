@@ -5,7 +5,8 @@
 
 #define SHOWN_BYTES_MAX 128u
 
-bool dv_words_has(dv_str list, dv_str word)
+/* Whether a list has this word, in any case of letters. */
+static bool has_word(dv_str list, dv_str word)
 {
     dv_str piece;
 
@@ -50,7 +51,7 @@ size_t dv_words_find_common(const dv_str *lists, size_t n_lists, const dv_str *t
 
 bool dv_upgrade_is_asked(dv_str connection, dv_str upgrade, dv_str protocol)
 {
-    return dv_words_has(connection, DV_STR("upgrade")) && dv_words_has(upgrade, protocol);
+    return has_word(connection, DV_STR("upgrade")) && has_word(upgrade, protocol);
 }
 
 bool dv_upgrade_negotiate(const dv_str *offers, size_t n_offers, const dv_str *served,

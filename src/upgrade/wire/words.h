@@ -7,8 +7,6 @@
 
 #include "base/str.h"
 
-/* Whether a list has this word, in any case of letters. */
-bool dv_words_has(dv_str list, dv_str word);
 /* Finds the first word of all lists that is among the texts; n when there is none. *is_empty: there
  * is no word at all. */
 size_t dv_words_find_common(const dv_str *lists, size_t n_lists, const dv_str *texts, size_t n,
