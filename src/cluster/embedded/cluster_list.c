@@ -34,8 +34,9 @@ struct list {
     struct dv_arena *arena;
     struct dv_label_selector *labels;
     struct dv_field_selector *fields;
-    uint64_t version; /* the version that the list shows */
-    dv_str after;     /* the key after which the page begins; empty: at the first */
+    bool is_selecting; /* not all objects are wanted: only then they are looked at */
+    uint64_t version;  /* the version that the list shows */
+    dv_str after;      /* the key after which the page begins; empty: at the first */
     DV_VEC(struct past) pasts;
     size_t next_past;
     struct dv_list_page *page;
@@ -58,8 +59,11 @@ static bool parse_selectors(struct list *list, struct dv_api_status **failure)
     if (list->labels)
         list->fields =
             dv_field_selector_parse(query->kind, group, query->field_selector, list->arena, &err);
-    if (list->fields)
+    if (list->fields) {
+        list->is_selecting =
+            !dv_label_selector_is_empty(list->labels) || !dv_field_selector_is_empty(list->fields);
         return true;
+    }
     *failure = dv_status_bad_request(list->arena, "%s", err.msg);
     return false;
 }
@@ -194,22 +198,17 @@ static bool wants(const struct list *list, const struct dv_object *object)
            dv_field_selector_matches(list->fields, object);
 }
 
-static bool is_selecting(const struct list *list)
-{
-    return !dv_label_selector_is_empty(list->labels) || !dv_field_selector_is_empty(list->fields);
-}
-
 /* Adds an object to the page. False: the page is full, and nothing more needs to be known. */
 static bool add(struct list *list, dv_str key, struct dv_object *object)
 {
-    if (!wants(list, object))
+    if (list->is_selecting && !wants(list, object))
         return true;
     if (list->limit > 0 && list->objects.n == list->limit) {
         list->is_full = true;
         list->n_remaining++;
         /* The number of remaining objects is told only without selectors, so only then they are
          * counted. */
-        return !is_selecting(list);
+        return !list->is_selecting;
     }
     *dv_vec_add_in(&list->objects, list->arena) = object;
     list->last_key = key;
@@ -302,7 +301,7 @@ bool dv_embedded_list(struct dv_embedded *embedded, const struct dv_list_query *
         struct dv_continue token = {.version = (int64_t)list.version, .after = list.last_key};
 
         page->continue_token = dv_continue_print(&token, arena);
-        page->has_remaining = !is_selecting(&list);
+        page->has_remaining = !list.is_selecting;
         page->n_remaining = page->has_remaining ? list.n_remaining : 0;
     }
     return true;

@@ -18,6 +18,9 @@
  * refused with a proper message. */
 #define KEY_BYTES_MAX 2000u
 
+/* So far ahead entries are fetched from memory. */
+#define PREFETCHED 8u
+
 struct dv_shelf_chunk {
     size_t n; /* never 0 */
     struct dv_entry *v[CHUNK_N];
@@ -224,11 +227,21 @@ struct dv_shelf_place dv_shelf_find(const struct dv_shelf *shelf, dv_str key)
     return place;
 }
 
+/* Entries lie anywhere: who walks along all of them would wait for the memory of each. */
+static void prefetch(const struct dv_shelf_chunk *chunk, size_t at)
+{
+    if (at >= chunk->n)
+        return;
+    __builtin_prefetch(chunk->v[at]);
+    __builtin_prefetch(chunk->v[at]->key); /* only an address */
+}
+
 struct dv_entry *dv_shelf_next(const struct dv_shelf *shelf, struct dv_shelf_place *place)
 {
     while (place->chunk < shelf->chunks.n) {
         const struct dv_shelf_chunk *chunk = shelf->chunks.v[place->chunk];
 
+        prefetch(chunk, place->at + PREFETCHED);
         if (place->at < chunk->n)
             return chunk->v[place->at++];
         place->chunk++;
