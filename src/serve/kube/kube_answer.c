@@ -13,6 +13,10 @@
 /* The limit of one answer; lists are the longest. */
 #define ANSWER_BYTES_MAX (1u << 30)
 #define WARNING_BYTES_MAX 4096u
+/* A list with more than this goes out in parts: it takes longer than a few milliseconds to print.
+ */
+#define LONG_LIST_BYTES (1024u * 1024u)
+#define PREFETCHED 16u
 #define NS_PER_S UINT64_C(1000000000)
 
 struct dv_time dv_kube_now(const struct dv_kube *kube)
@@ -97,8 +101,7 @@ static void end(struct dv_kube_call *call, unsigned code, struct dv_buf *body)
 
 /* ---- answers ---- */
 
-/* Whether the answer is indented: programs whose output people read get that without asking. */
-static bool is_pretty(const struct dv_kube_call *call)
+bool dv_kube_is_pretty(const struct dv_kube_call *call)
 {
     dv_str agent = dv_rest_request_field(call->request, DV_STR("User-Agent"));
 
@@ -115,7 +118,7 @@ static void restyle(struct dv_kube_call *call, enum dv_media *media, struct dv_b
     struct dv_buf styled;
     struct dv_err err;
 
-    if (*media == DV_MEDIA_PROTOBUF || (*media == DV_MEDIA_JSON && !is_pretty(call)))
+    if (*media == DV_MEDIA_PROTOBUF || (*media == DV_MEDIA_JSON && !dv_kube_is_pretty(call)))
         return;
     dv_buf_init(&styled, ANSWER_BYTES_MAX);
     if (dv_render_restyle(dv_buf_str(body), *media == DV_MEDIA_YAML, &styled, &err) &&
@@ -226,9 +229,17 @@ void dv_kube_reply_list(struct dv_kube_call *call, const struct dv_list_page *pa
 {
     size_t n_bytes = 0;
 
-    call->writing = (struct dv_kube_writing){.code = 200, .page = *page};
-    for (size_t i = 0; i < page->n_objects; i++)
+    for (size_t i = 0; i < page->n_objects; i++) {
+        /* Objects lie anywhere: waiting for the memory of each would take most of the time. */
+        if (i + PREFETCHED < page->n_objects)
+            __builtin_prefetch(page->objects[i + PREFETCHED], 1);
         n_bytes += dv_object_ref(page->objects[i])->size_bytes;
+    }
+    if (n_bytes > LONG_LIST_BYTES && dv_kube_can_stream(call)) {
+        dv_kube_stream_list(call, page, n_bytes);
+        return;
+    }
+    call->writing = (struct dv_kube_writing){.code = 200, .page = *page};
     dv_kube_work(call, n_bytes, run_render, on_rendered);
 }
 

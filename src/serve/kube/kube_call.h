@@ -133,6 +133,14 @@ void dv_kube_reply_nothing(struct dv_kube_call *call, unsigned code);
 void dv_kube_reply_object(struct dv_kube_call *call, unsigned code, struct dv_object *object);
 /* Answers with a list; the objects of the page are borrowed. */
 void dv_kube_reply_list(struct dv_kube_call *call, const struct dv_list_page *page);
+/* Whether a list can be answered in parts, in the form that the client wants. */
+bool dv_kube_can_stream(const struct dv_kube_call *call);
+/* Like dv_kube_reply_list, in parts; takes the references to the objects. `n_bytes` is about how
+ * long the list is. */
+void dv_kube_stream_list(struct dv_kube_call *call, const struct dv_list_page *page,
+                         size_t n_bytes);
+/* Whether the answer is indented: programs whose output people read get that without asking. */
+bool dv_kube_is_pretty(const struct dv_kube_call *call);
 /* Adds the fields that every answer has: warnings, and that it must not be cached. */
 void dv_kube_add_fields(struct dv_kube_call *call, const char *content_type);
 void dv_kube_warn(struct dv_kube_call *call, dv_str text);

@@ -78,18 +78,25 @@ struct table {
     bool has_columns;
 };
 
-static void add_table(const struct dv_render *render, const struct table *table,
-                      struct dv_arena *arena, struct dv_buf *buf)
+/* Adds a table up to its rows. */
+static void begin_table(const struct dv_render *render, const struct dv_api_list_meta *meta,
+                        bool has_columns, struct dv_buf *buf)
 {
     dv_buf_printf(buf,
                   "{\"kind\":\"Table\",\"apiVersion\":\"%s\",\"metadata\":", meta_version(render));
-    dv_encode_json_text(&dv_message_list_meta, table->meta, NULL, DV_STR_NONE, buf);
+    dv_encode_json_text(&dv_message_list_meta, meta, NULL, DV_STR_NONE, buf);
     dv_buf_add_c(buf, ",\"columnDefinitions\":");
-    if (table->has_columns)
+    if (has_columns)
         add_columns(render, buf);
     else
         dv_buf_add_c(buf, "null");
     dv_buf_add_c(buf, ",\"rows\":[");
+}
+
+static void add_table(const struct dv_render *render, const struct table *table,
+                      struct dv_arena *arena, struct dv_buf *buf)
+{
+    begin_table(render, table->meta, table->has_columns, buf);
     for (size_t i = 0; i < table->n_objects; i++) {
         if (i)
             dv_buf_add_char(buf, ',');
@@ -207,40 +214,26 @@ void dv_render_object(const struct dv_render *render, const struct dv_object *ob
         add_object_json(render, object, true, arena, buf);
 }
 
-static void add_items(const struct dv_render *render, const struct dv_list_page *page,
-                      struct dv_buf *buf)
+/* Makes the metadata of a list; *n_remaining is referred to. */
+static struct dv_api_list_meta list_meta(const struct dv_list_page *page, int64_t *n_remaining,
+                                         struct dv_arena *arena)
 {
-    bool is_whole = render->rendering.form == DV_FORM_OBJECT;
-
-    dv_buf_add_c(buf, ",\"items\":[");
-    for (size_t i = 0; i < page->n_objects; i++) {
-        if (i)
-            dv_buf_add_char(buf, ',');
-        if (is_whole) /* items of a list do not name their kind, because the list does */
-            dv_encode_json_text(render->version->message, page->objects[i]->value, NULL,
-                                DV_STR_NONE, buf);
-        else
-            add_partial(render, page->objects[i]->meta, buf);
-    }
-    dv_buf_add_c(buf, "]}");
-}
-
-void dv_render_list(const struct dv_render *render, const struct dv_list_page *page,
-                    struct dv_arena *arena, struct dv_buf *buf)
-{
-    int64_t n_remaining = (int64_t)page->n_remaining;
-    struct dv_api_list_meta meta = {
+    *n_remaining = (int64_t)page->n_remaining;
+    return (struct dv_api_list_meta){
         .resource_version = dv_str_printf(arena, "%llu", (unsigned long long)page->version),
         .continue_ = page->continue_token,
-        .remaining_item_count = page->has_remaining ? &n_remaining : NULL,
+        .remaining_item_count = page->has_remaining ? n_remaining : NULL,
     };
+}
 
-    if (is_protobuf(render)) {
-        add_list_protobuf(render, page, &meta, arena, buf);
-        return;
-    }
+void dv_render_list_begin(const struct dv_render *render, const struct dv_list_page *page,
+                          struct dv_arena *arena, struct dv_buf *buf)
+{
+    int64_t n_remaining;
+    struct dv_api_list_meta meta = list_meta(page, &n_remaining, arena);
+
     if (render->rendering.form == DV_FORM_TABLE) {
-        add_table(render, &(struct table){&meta, page->objects, page->n_objects, true}, arena, buf);
+        begin_table(render, &meta, true, buf);
         return;
     }
     if (render->rendering.form == DV_FORM_OBJECT) {
@@ -252,7 +245,43 @@ void dv_render_list(const struct dv_render *render, const struct dv_list_page *p
     }
     dv_buf_add_c(buf, "\",\"metadata\":");
     dv_encode_json_text(&dv_message_list_meta, &meta, NULL, DV_STR_NONE, buf);
-    add_items(render, page, buf);
+    dv_buf_add_c(buf, ",\"items\":[");
+}
+
+void dv_render_list_item(const struct dv_render *render, const struct dv_object *object,
+                         bool is_first, struct dv_arena *arena, struct dv_buf *buf)
+{
+    if (!is_first)
+        dv_buf_add_char(buf, ',');
+    if (render->rendering.form == DV_FORM_TABLE)
+        add_row(render, object, arena, buf);
+    else if (render->rendering.form == DV_FORM_OBJECT)
+        /* Items of a list do not name their kind, because the list does. */
+        dv_encode_json_text(render->version->message, object->value, NULL, DV_STR_NONE, buf);
+    else
+        add_partial(render, object->meta, buf);
+}
+
+void dv_render_list_end(struct dv_buf *buf)
+{
+    dv_buf_add_c(buf, "]}\n");
+}
+
+void dv_render_list(const struct dv_render *render, const struct dv_list_page *page,
+                    struct dv_arena *arena, struct dv_buf *buf)
+{
+    int64_t n_remaining;
+    struct dv_api_list_meta meta;
+
+    if (is_protobuf(render)) {
+        meta = list_meta(page, &n_remaining, arena);
+        add_list_protobuf(render, page, &meta, arena, buf);
+        return;
+    }
+    dv_render_list_begin(render, page, arena, buf);
+    for (size_t i = 0; i < page->n_objects; i++)
+        dv_render_list_item(render, page->objects[i], i == 0, arena, buf);
+    dv_buf_add_c(buf, "]}");
 }
 
 void dv_render_message(enum dv_media media, const struct dv_message *message, const void *value,

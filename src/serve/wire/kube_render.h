@@ -31,6 +31,12 @@ void dv_render_object(const struct dv_render *render, const struct dv_object *ob
                       struct dv_arena *arena, struct dv_buf *buf);
 void dv_render_list(const struct dv_render *render, const struct dv_list_page *page,
                     struct dv_arena *arena, struct dv_buf *buf);
+/* Print a list in JSON in parts: what comes before its objects, each of them, and what follows. */
+void dv_render_list_begin(const struct dv_render *render, const struct dv_list_page *page,
+                          struct dv_arena *arena, struct dv_buf *buf);
+void dv_render_list_item(const struct dv_render *render, const struct dv_object *object,
+                         bool is_first, struct dv_arena *arena, struct dv_buf *buf);
+void dv_render_list_end(struct dv_buf *buf); /* with a newline, as after every document */
 void dv_render_status(enum dv_media media, const struct dv_api_status *status, struct dv_buf *buf);
 /* Prints a message that is no object, such as a review. */
 void dv_render_message(enum dv_media media, const struct dv_message *message, const void *value,
