@@ -65,11 +65,6 @@ static void end(struct dv_rest_conn *conn)
 
 /* ---- waiting for the client ---- */
 
-static bool is_shaking(const struct dv_rest_conn *conn)
-{
-    return conn->shake != DV_REST_SHAKE_DONE;
-}
-
 static void on_timeout(struct dv_timer *timer)
 {
     struct dv_rest_conn *conn = DV_CONTAINER(timer, struct dv_rest_conn, timer);
@@ -84,14 +79,14 @@ static void on_timeout(struct dv_timer *timer)
         dv_rest_conn_break(conn, DV_DEADLINE_EXCEEDED, "nothing was sent either way for too long");
         return;
     }
-    dv_rest_server_count(conn->server, is_shaking(conn)              ? DV_REST_DROP_HANDSHAKE
+    dv_rest_server_count(conn->server, conn->is_shaking              ? DV_REST_DROP_HANDSHAKE
                                        : conn->phase == DV_REST_IDLE ? DV_REST_DROP_SILENT
                                                                      : DV_REST_DROP_SLOW);
-    if (conn->phase == DV_REST_IDLE && !is_shaking(conn)) {
+    if (conn->phase == DV_REST_IDLE && !conn->is_shaking) {
         dv_rest_conn_break(conn, DV_CANCELLED, "no request for a while");
         return;
     }
-    if (is_shaking(conn))
+    if (conn->is_shaking)
         text = "the TLS handshake was not done in time";
     else if (conn->phase <= DV_REST_REFUSED)
         text = "the request did not arrive in time";
@@ -130,16 +125,16 @@ static void run(struct dv_rest_conn *conn)
     assert(!server->running);
     server->running = conn;
     dv_link_remove(&conn->ready_link);
-    if (!dv_rest_conn_is_breaking(conn) && is_shaking(conn))
+    if (!dv_rest_conn_is_breaking(conn) && conn->is_shaking)
         dv_rest_tls_shake(conn);
-    if (!dv_rest_conn_is_breaking(conn) && !is_shaking(conn)) {
+    if (!dv_rest_conn_is_breaking(conn) && !conn->is_shaking) {
         if (conn->h2)
             dv_rest_http2_run(conn);
         else
             dv_rest_http1_run(conn);
     }
     server->running = NULL;
-    if (dv_rest_conn_is_breaking(conn))
+    if (dv_rest_conn_is_breaking(conn) && !dv_rest_tls_is_lent(conn))
         end(conn);
 }
 

@@ -71,6 +71,7 @@ static struct dv_rest_server *new_server(struct dv_loop *loop,
     server->read_buffer = dv_alloc(DV_REST_READ_BYTES);
     dv_list_init(&server->conns);
     dv_list_init(&server->ready);
+    dv_list_init(&server->shakes);
     dv_rest_shares_init(&server->shares);
     return server;
 }

@@ -38,7 +38,6 @@ struct dv_rest_exchange;
 struct dv_rest_peer;
 struct dv_rest_session;
 struct dv_rest_user;
-struct dv_rest_who;
 
 /* The limit for a handshake, and for the header of a request from its first byte on: as long as the
  * slowest honest client needs on a loaded machine. */
@@ -66,13 +65,6 @@ enum dv_rest_phase {
     DV_REST_ANSWERING, /* there is no call; the answer goes out */
     DV_REST_STREAMING, /* the answer goes out piece by piece */
     DV_REST_TUNNELLED, /* it speaks another protocol */
-};
-
-/* How far the TLS handshake has come. */
-enum dv_rest_shake {
-    DV_REST_SHAKE_DONE, /* it is done, or there is none */
-    DV_REST_SHAKE_BEGUN,
-    DV_REST_SHAKE_ANSWERED, /* the client's hello was good, and it has got ours */
 };
 
 /* Where a connection comes from, as far as that tells clients apart; see peer.c. */
@@ -130,8 +122,7 @@ struct dv_rest_conn {
     struct dv_link unknown_link; /* in the list of connections without a known user */
     struct dv_rest_user *user;   /* NULL: the user is not known */
     struct dv_rest_session *tls; /* NULL: plain */
-    enum dv_rest_shake shake;
-    struct dv_rest_who *who; /* the client by its certificate; NULL: nobody has asked */
+    bool is_shaking;             /* the TLS handshake is not done */
     struct dv_timer timer;
     struct dv_err reason; /* why the connection is being ended; code DV_OK: it is not */
     char peer[DV_REST_PEER_BYTES];
@@ -150,6 +141,8 @@ struct dv_rest_server {
     struct dv_rest_conn *running; /* NULL: none is being run */
     char *read_buffer;            /* DV_REST_READ_BYTES, for all connections */
     struct dv_rest_creds *creds;  /* for new connections; NULL: plain HTTP */
+    struct dv_list shakes;        /* sessions whose handshakes wait for a worker */
+    size_t n_shaking;             /* those that a worker has */
     struct dv_list conns;
     size_t n_conns;
     struct dv_rest_shares shares;

@@ -3,12 +3,9 @@
 #include "rest/tls.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <limits.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <sys/socket.h>
-#include <sys/types.h>
 
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
@@ -18,6 +15,7 @@
 #include "base/vec.h"
 #include "rest/rest.h"
 #include "rest/rest_server.h"
+#include "rest/tls_session.h"
 
 /* The limit of a name. RFC 5280's is 64 characters, but some certificates have more. */
 #define NAME_BYTES_MAX 256u
@@ -26,25 +24,6 @@
 
 /* TLS 1.2 and 1.3 with GnuTLS's order of ciphers; the server's order decides, not the client's. */
 #define PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:%SERVER_PRECEDENCE"
-
-struct dv_rest_creds {
-    size_t n_refs;
-    gnutls_certificate_credentials_t gnutls;
-    gnutls_priority_t priorities;
-    bool asks; /* client certificates are asked for */
-};
-
-struct dv_rest_session {
-    gnutls_session_t gnutls;
-    struct dv_rest_creds *creds;
-};
-
-/* The result of checking a client's certificate. */
-struct dv_rest_who {
-    struct dv_arena *arena;
-    struct dv_rest_identity identity;
-    struct dv_err err; /* code DV_OK: it is good */
-};
 
 /* ---- credentials ---- */
 
@@ -156,179 +135,6 @@ bool dv_rest_server_set_tls(struct dv_rest_server *server, const struct dv_rest_
     return true;
 }
 
-/* ---- a connection's session ---- */
-
-/* The name of HTTP/2 in a handshake (ALPN). */
-static const dv_str http2_name = DV_STR_INIT("h2");
-
-/* Notes when the kernel has nothing more: GnuTLS asks to be called again in other cases, too, and
- * the kernel tells of new bytes only once. */
-static ssize_t on_pull(gnutls_transport_ptr_t ctx, void *to, size_t n)
-{
-    struct dv_rest_conn *conn = ctx;
-    ssize_t got = recv(conn->fd, to, n, 0);
-
-    if (got > 0)
-        conn->has_spoken = true;
-    else if (got < 0 && errno == EAGAIN)
-        conn->is_readable = false;
-    return got;
-}
-
-static int on_message(gnutls_session_t session, unsigned type, unsigned when, unsigned is_incoming,
-                      const gnutls_datum_t *message)
-{
-    struct dv_rest_conn *conn = gnutls_session_get_ptr(session);
-
-    (void)type;
-    (void)when;
-    (void)message;
-    if (!is_incoming)
-        conn->shake = DV_REST_SHAKE_ANSWERED;
-    return 0;
-}
-
-void dv_rest_tls_begin(struct dv_rest_conn *conn)
-{
-    const gnutls_datum_t protocols[] = {datum_of(http2_name), datum_of(DV_STR("http/1.1"))};
-    struct dv_rest_creds *creds = conn->server->creds;
-    struct dv_rest_session *tls = DV_ALLOC(struct dv_rest_session);
-
-    conn->shake = DV_REST_SHAKE_BEGUN;
-    conn->tls = tls;
-    tls->creds = creds;
-    creds->n_refs++;
-    if (gnutls_init(&tls->gnutls, GNUTLS_SERVER | GNUTLS_NONBLOCK | GNUTLS_NO_SIGNAL) != 0 ||
-        gnutls_priority_set(tls->gnutls, creds->priorities) != 0 ||
-        gnutls_credentials_set(tls->gnutls, GNUTLS_CRD_CERTIFICATE, creds->gnutls) != 0)
-        abort(); /* out of memory */
-    if (creds->asks)
-        gnutls_certificate_server_set_request(tls->gnutls, GNUTLS_CERT_REQUEST);
-    gnutls_session_set_ptr(tls->gnutls, conn);
-    gnutls_transport_set_ptr2(tls->gnutls, conn, (gnutls_transport_ptr_t)(intptr_t)conn->fd);
-    gnutls_transport_set_pull_function(tls->gnutls, on_pull);
-    if (gnutls_alpn_set_protocols(tls->gnutls, protocols, DV_COUNT(protocols), 0) != 0)
-        abort(); /* out of memory */
-    /* The connection's own timer ends a handshake that takes too long. */
-    gnutls_handshake_set_timeout(tls->gnutls, GNUTLS_INDEFINITE_TIMEOUT);
-    gnutls_handshake_set_hook_function(tls->gnutls, GNUTLS_HANDSHAKE_ANY, GNUTLS_HOOK_POST,
-                                       on_message);
-}
-
-/* Finds out why a handshake has failed, as far as that shows. False: the client has connected and
- * closed, as probes do. */
-static bool explain(const struct dv_rest_conn *conn, int status, struct dv_err *err)
-{
-    bool has_ended = status == GNUTLS_E_PREMATURE_TERMINATION || status == GNUTLS_E_PULL_ERROR ||
-                     status == GNUTLS_E_PUSH_ERROR;
-
-    if (status == GNUTLS_E_FATAL_ALERT_RECEIVED)
-        (void)dv_fail(err, DV_UNAUTHENTICATED, "TLS handshake: the client says: %s",
-                      gnutls_alert_get_name(gnutls_alert_get(conn->tls->gnutls)));
-    else if (conn->shake == DV_REST_SHAKE_ANSWERED)
-        (void)dv_fail(err, DV_UNAUTHENTICATED,
-                      "TLS handshake: the client broke off: perhaps it does not trust our "
-                      "certificate");
-    else if (!has_ended)
-        (void)dv_fail(err, DV_INVALID_ARGUMENT,
-                      "TLS handshake: the client does not speak TLS 1.2 or newer with a cipher "
-                      "that we have");
-    else
-        return dv_fail(err, DV_CANCELLED, "the client is gone");
-    return true;
-}
-
-static bool has_chosen_http2(gnutls_session_t session)
-{
-    gnutls_datum_t chosen;
-
-    return gnutls_alpn_get_selected_protocol(session, &chosen) == 0 &&
-           dv_str_eq((dv_str){(const char *)chosen.data, chosen.size}, http2_name);
-}
-
-/* Whether a session that wants to be called again can go on now. */
-static bool wants_to_read(const struct dv_rest_conn *conn)
-{
-    return conn->is_readable && gnutls_record_get_direction(conn->tls->gnutls) == 0;
-}
-
-void dv_rest_tls_shake(struct dv_rest_conn *conn)
-{
-    gnutls_session_t session = conn->tls->gnutls;
-    struct dv_err err;
-    int status;
-
-    do
-        status = gnutls_handshake(session);
-    while (status == GNUTLS_E_INTERRUPTED || status == GNUTLS_E_WARNING_ALERT_RECEIVED ||
-           (status == GNUTLS_E_AGAIN && wants_to_read(conn)));
-    if (status == GNUTLS_E_AGAIN)
-        return;
-    if (status == GNUTLS_E_SUCCESS) {
-        conn->shake = DV_REST_SHAKE_DONE;
-        dv_rest_conn_expect_header(conn);
-        if (has_chosen_http2(session))
-            dv_rest_http2_begin(conn);
-        return;
-    }
-    if (explain(conn, status, &err)) {
-        dv_rest_server_count(conn->server, DV_REST_DROP_BAD_SHAKE);
-        dv_rest_server_complain(conn->server, conn->peer, &err);
-        /* Fails when the client does not take it at once, which is its own loss. */
-        (void)gnutls_alert_send_appropriate(session, status);
-    }
-    dv_rest_conn_break(conn, err.code, err.msg);
-}
-
-ssize_t dv_rest_tls_read(struct dv_rest_conn *conn, char *to, size_t n)
-{
-    ssize_t got;
-
-    do
-        got = gnutls_record_recv(conn->tls->gnutls, to, n);
-    while (got == GNUTLS_E_INTERRUPTED || got == GNUTLS_E_WARNING_ALERT_RECEIVED ||
-           (got == GNUTLS_E_AGAIN && wants_to_read(conn)));
-    if (got > 0)
-        return got;
-    /* A client that wants another handshake ends here: it has no use for one. */
-    return got == GNUTLS_E_AGAIN ? DV_REST_AGAIN : DV_REST_ENDED;
-}
-
-ssize_t dv_rest_tls_write(struct dv_rest_conn *conn, const char *from, size_t n)
-{
-    ssize_t put;
-
-    do
-        put = gnutls_record_send(conn->tls->gnutls, from, n);
-    while (put == GNUTLS_E_INTERRUPTED);
-    if (put >= 0)
-        return put;
-    return put == GNUTLS_E_AGAIN ? DV_REST_AGAIN : DV_REST_ENDED;
-}
-
-void dv_rest_tls_bye(struct dv_rest_conn *conn)
-{
-    /* Fails when the client takes nothing any more. */
-    (void)gnutls_bye(conn->tls->gnutls, GNUTLS_SHUT_WR);
-}
-
-static void free_who(struct dv_rest_who *who)
-{
-    struct dv_arena *arena = who ? who->arena : NULL;
-
-    dv_arena_free(arena); /* `who` itself is in this arena */
-}
-
-void dv_rest_tls_end(struct dv_rest_conn *conn)
-{
-    if (!conn->tls)
-        return;
-    free_who(conn->who);
-    gnutls_deinit(conn->tls->gnutls);
-    dv_rest_creds_unref(conn->tls->creds);
-    free(conn->tls);
-}
-
 /* ---- who the client is ---- */
 
 static bool verify(gnutls_session_t session, struct dv_err *err)
@@ -413,18 +219,21 @@ static bool identify(gnutls_session_t session, struct dv_rest_who *who, struct d
     return read_subject(cert, who, err);
 }
 
-/* Checks the client's certificate, once for a connection because that verifies a signature or
- * two. */
-static const struct dv_rest_who *find_out(struct dv_rest_conn *conn)
+struct dv_rest_who *dv_rest_who_find(gnutls_session_t session)
 {
     struct dv_arena *arena = dv_arena_new();
     struct dv_rest_who *who = DV_NEW(arena, struct dv_rest_who);
 
     who->arena = arena;
-    if (identify(conn->tls->gnutls, who, &who->err))
+    if (identify(session, who, &who->err))
         (void)dv_succeed(&who->err);
-    conn->who = who;
     return who;
+}
+
+void dv_rest_who_free(struct dv_rest_who *who)
+{
+    if (who)
+        dv_arena_free(who->arena); /* `who` itself is in it */
 }
 
 /* Copies the identity into the call's arena, because the connection may end before the call
@@ -447,9 +256,9 @@ bool dv_rest_call_identity(struct dv_rest_call *call, struct dv_rest_identity *i
 
     if (!conn)
         return dv_fail(err, DV_CANCELLED, "the client is gone");
-    if (!conn->tls || !conn->tls->creds->asks)
+    who = conn->tls ? conn->tls->who : NULL;
+    if (!who)
         return dv_fail(err, DV_NOT_FOUND, "no client certificate");
-    who = conn->who ? conn->who : find_out(conn);
     if (who->err.code != DV_OK) {
         *err = who->err;
         return false;

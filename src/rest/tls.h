@@ -32,8 +32,11 @@ enum {
 
 /* Gives the connection a session, with the server's credentials. */
 void dv_rest_tls_begin(struct dv_rest_conn *conn);
-/* Goes on with the handshake. When it fails, the connection is being ended. */
+/* Goes on with the handshake, later and on a worker, if the client has said something. The
+ * connection is run when that is done; when the handshake has failed, it is being ended. */
 void dv_rest_tls_shake(struct dv_rest_conn *conn);
+/* Whether a worker has the session: then the connection cannot be ended yet. */
+bool dv_rest_tls_is_lent(const struct dv_rest_conn *conn);
 ssize_t dv_rest_tls_read(struct dv_rest_conn *conn, char *to, size_t n);
 /* After DV_REST_AGAIN it wants the same bytes again. */
 ssize_t dv_rest_tls_write(struct dv_rest_conn *conn, const char *from, size_t n);

@@ -282,6 +282,8 @@ static void a_request_must_arrive_in_time(void **state)
     fixture->options.timeout_ms = 5000;
     serve(fixture);
     guest_open(&guest, fixture, true);
+    /* The handshake is over when it is answered. */
+    guest_expect(&guest, guest_ask(&guest, "GET", "/nowhere", DV_STR("")), "404", "nothing here");
     reply = guest_begin(&guest, "/hold", DV_STR("the beginning"));
     settle(fixture);
     advance(fixture, 4999);
