@@ -1,4 +1,6 @@
 /* daemon_node.c - describes this machine as a Node of the API, and opens its agent. */
+#include <stdint.h>
+#include <sys/statvfs.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -6,6 +8,7 @@
 #include "base/defs.h"
 #include "base/err.h"
 #include "base/file.h"
+#include "base/num.h"
 #include "base/str.h"
 #include "daemon/daemon_options.h"
 #include "daemon/daemon_parts.h"
@@ -67,6 +70,17 @@ static dv_str machine_id(struct dv_arena *arena)
                : DV_STR("");
 }
 
+/* The size of the disk for what pods write, as the reference takes it: that of its own directory.
+ */
+static uint64_t storage_bytes(struct dv_daemon *daemon)
+{
+    struct statvfs about;
+
+    if (statvfs(dv_str_to_c(daemon->options->kubelet_dir, daemon->arena), &about) < 0)
+        return 0;
+    return dv_u64_min((uint64_t)about.f_blocks * about.f_frsize, INT64_MAX);
+}
+
 static void on_faulty(void *ctx, const dv_str *texts, size_t n_texts)
 {
     struct dv_daemon *daemon = ctx;
@@ -111,6 +125,7 @@ static bool open_runner(struct dv_daemon *daemon, const struct dv_agent_machine 
         .images = options->image_gc,
         .n_cpus = machine->n_cpus,
         .memory_bytes = machine->memory_bytes,
+        .storage_bytes = machine->storage_bytes,
     };
 
     set_cgroups(daemon, &runner);
@@ -141,7 +156,7 @@ bool dv_daemon_open_agent(struct dv_daemon *daemon, struct dv_err *err)
     options.machine = (struct dv_agent_machine){
         .n_cpus = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN),
         .memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE),
-        .hostname = dv_str_copy(dv_str_from_c(names.nodename), daemon->arena),
+        .storage_bytes = storage_bytes(daemon),
         .machine_id = machine_id(daemon->arena),
         .boot_id = daemon->boot_id,
         .kernel = dv_str_copy(dv_str_from_c(names.release), daemon->arena),

@@ -35,7 +35,7 @@ struct dv_runner;
 struct dv_agent_machine {
     uint64_t n_cpus;
     uint64_t memory_bytes;
-    dv_str hostname;
+    uint64_t storage_bytes; /* of the disk that pods' directories are on; 0: not known */
     dv_str machine_id;
     dv_str boot_id;
     dv_str kernel;       /* "6.1.0" */

@@ -61,6 +61,7 @@ struct dv_runner_options {
     struct dv_image_policy images;
     uint64_t n_cpus;
     uint64_t memory_bytes;
+    uint64_t storage_bytes; /* for what containers write; 0: not known */
 };
 
 /* DV_INVALID_ARGUMENT: `cri` is no address of a socket. */

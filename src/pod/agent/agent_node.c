@@ -94,7 +94,7 @@ static void add_resources(struct dv_agent *agent, struct dv_arena *arena,
     dv_device_capacity(dv_device_manager_state(agent->options.devices), dv_loop_now_ns(agent->loop),
                        arena, &known);
     dv_agent_subtract_outside(agent, arena, &known);
-    n_max = known.n + 3 + node_of(agent)->status.n_capacity + node_of(agent)->status.n_allocatable;
+    n_max = known.n + 4 + node_of(agent)->status.n_capacity + node_of(agent)->status.n_allocatable;
     status->capacity = DV_NEW_ARRAY(arena, struct dv_quantity_entry, n_max);
     status->allocatable = DV_NEW_ARRAY(arena, struct dv_quantity_entry, n_max);
     add(status->capacity, &status->n_capacity, DV_STR("cpu"), (int64_t)machine->n_cpus,
@@ -102,8 +102,11 @@ static void add_resources(struct dv_agent *agent, struct dv_arena *arena,
     add(status->capacity, &status->n_capacity, DV_STR("memory"), (int64_t)machine->memory_bytes,
         DV_QUANTITY_BINARY_SI);
     add(status->capacity, &status->n_capacity, DV_STR("pods"), PODS_MAX, DV_QUANTITY_DECIMAL_SI);
-    memcpy(status->allocatable, status->capacity, 3 * sizeof(status->capacity[0]));
-    status->n_allocatable = 3;
+    if (machine->storage_bytes > 0)
+        add(status->capacity, &status->n_capacity, DV_STR("ephemeral-storage"),
+            (int64_t)machine->storage_bytes, DV_QUANTITY_BINARY_SI);
+    memcpy(status->allocatable, status->capacity, status->n_capacity * sizeof(status->capacity[0]));
+    status->n_allocatable = status->n_capacity;
     for (size_t i = 0; i < known.n; i++) {
         add(status->capacity, &status->n_capacity, known.v[i].resource,
             (int64_t)known.v[i].capacity, DV_QUANTITY_DECIMAL_SI);
@@ -199,7 +202,7 @@ static void add_addresses(const struct dv_agent *agent, struct dv_arena *arena,
         status->addresses[status->n_addresses++] =
             (struct dv_api_node_address){DV_STR("InternalIP"), ips->v[i], NULL};
     status->addresses[status->n_addresses++] =
-        (struct dv_api_node_address){DV_STR("Hostname"), agent->options.machine.hostname, NULL};
+        (struct dv_api_node_address){DV_STR("Hostname"), agent->options.node_name, NULL};
 }
 
 static struct dv_json *make_status(struct dv_agent *agent, struct dv_time heartbeat,
@@ -232,13 +235,17 @@ static struct dv_json *make_status(struct dv_agent *agent, struct dv_time heartb
 static void make_node(const struct dv_agent *agent, struct dv_arena *arena,
                       struct dv_api_node *node)
 {
+    /* As the kubelet with --hostname-override: pods are bound to nodes by this label. */
+    const struct dv_str_entry labels[] = {
+        {DV_STR("kubernetes.io/hostname"), agent->options.node_name           },
+        {DV_STR("kubernetes.io/os"),       DV_STR("linux")                    },
+        {DV_STR("kubernetes.io/arch"),     agent->options.machine.architecture},
+    };
+
     *node = (struct dv_api_node){.metadata.name = agent->options.node_name};
-    dv_entry_set(&node->metadata.labels, &node->metadata.n_labels, DV_STR("kubernetes.io/hostname"),
-                 agent->options.machine.hostname, arena);
-    dv_entry_set(&node->metadata.labels, &node->metadata.n_labels, DV_STR("kubernetes.io/os"),
-                 DV_STR("linux"), arena);
-    dv_entry_set(&node->metadata.labels, &node->metadata.n_labels, DV_STR("kubernetes.io/arch"),
-                 agent->options.machine.architecture, arena);
+    for (size_t i = 0; i < DV_COUNT(labels); i++)
+        dv_entry_set(&node->metadata.labels, &node->metadata.n_labels, labels[i].key,
+                     labels[i].value, arena);
 }
 
 /* ---- writing ---- */

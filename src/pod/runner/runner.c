@@ -452,20 +452,23 @@ static void on_rotate(struct dv_timer *timer)
 static void set_node(struct dv_runner *runner)
 {
     const struct dv_runner_options *options = &runner->options;
-    struct dv_quantity_entry *amounts = DV_NEW_ARRAY(runner->arena, struct dv_quantity_entry, 2);
+    struct dv_quantity_entry *amounts = DV_NEW_ARRAY(runner->arena, struct dv_quantity_entry, 3);
+    size_t n = options->storage_bytes > 0 ? 3 : 2;
 
     amounts[0].key = DV_STR("cpu");
     amounts[0].value = dv_quantity_from_i64((int64_t)options->n_cpus, DV_QUANTITY_DECIMAL_SI);
     amounts[1].key = DV_STR("memory");
     amounts[1].value = dv_quantity_from_i64((int64_t)options->memory_bytes, DV_QUANTITY_BINARY_SI);
+    amounts[2].key = DV_STR("ephemeral-storage");
+    amounts[2].value = dv_quantity_from_i64((int64_t)options->storage_bytes, DV_QUANTITY_BINARY_SI);
     runner->node = (struct dv_workload_node){
         .name = options->node_name,
         .root_dir = options->root_dir,
         .log_dir = options->log_dir,
         .allocatable = amounts,
-        .n_allocatable = 2,
+        .n_allocatable = n,
         .capacity = amounts,
-        .n_capacity = 2,
+        .n_capacity = n,
         .cluster_domain = DV_STR("cluster.local"),
         .cgroup_root = options->cgroup_root,
     };
