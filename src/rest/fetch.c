@@ -2,6 +2,7 @@
 #include <assert.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <gnutls/gnutls.h>
 
@@ -152,10 +153,18 @@ static bool explain_flaws(const struct dv_rest_transfer *transfer, struct dv_err
     return true;
 }
 
-static void explain(const struct dv_rest_transfer *transfer, CURLcode result, struct dv_err *err)
+static void explain(struct dv_rest_transfer *transfer, CURLcode result, struct dv_err *err)
 {
     const char *said = transfer->said[0] ? transfer->said : curl_easy_strerror(result);
+    long errnum = 0;
 
+    (void)curl_easy_getinfo(transfer->easy, CURLINFO_OS_ERRNO, &errnum); /* 0: unknown */
+    /* Libcurl tells how long it took, which would be another text each time. */
+    if (result == CURLE_COULDNT_CONNECT && errnum != 0) {
+        transfer->fetch->connect_errno = (int)errnum;
+        (void)dv_fail(err, DV_UNAVAILABLE, "Failed to connect: %s", strerrordesc_np((int)errnum));
+        return;
+    }
     if (result == CURLE_PEER_FAILED_VERIFICATION && explain_flaws(transfer, err))
         return;
     /* Libcurl says so of a bad status line since 8.0 only. */
@@ -354,6 +363,7 @@ void dv_rest_fetch_start(struct dv_rest_client *client, struct dv_rest_fetch *fe
     assert(fetch->deadline_ms > 0 || fetch->idle_ms > 0);
     fetch->priv = transfer;
     fetch->status = 0;
+    fetch->connect_errno = 0;
     fetch->answer = DV_STR("");
     fetch->answer_fields = NULL;
     fetch->n_answer_fields = 0;

@@ -299,7 +299,8 @@ struct dv_rest_fetch {
      * DV_CANCELLED: it was, or its client was closed. */
     void (*done)(struct dv_rest_fetch *fetch, const struct dv_err *err);
 
-    unsigned status; /* status of the answer, set from the first part of the body on */
+    unsigned status;   /* status of the answer, set from the first part of the body on */
+    int connect_errno; /* why there was no connection; 0: there was one, or that is not known */
     /* These live until `done` has returned, and are set when there is no error. */
     dv_str answer; /* the gathered body */
     const struct dv_rest_field *answer_fields;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/ascii.h"
 #include "base/buf.h"
 #include "base/defs.h"
 #include "base/err.h"
@@ -112,6 +113,31 @@ static void start_command(struct dv_asking *asking)
     dv_cri_call_start(asking->cri, &asking->priv.call, &request.base);
 }
 
+/* ---- addresses ---- */
+
+/* "10.0.0.1:80", "[fd00::1]:80" */
+static const char *print_address(const struct dv_asking *asking)
+{
+    dv_str host = asking->target.host;
+    bool is_v6 = dv_str_find_char(host, ':') < host.n;
+
+    return dv_str_to_c(dv_str_printf(asking->arena, is_v6 ? "[%.*s]:%u" : "%.*s:%u", DV_FMT(host),
+                                     asking->target.port),
+                       asking->arena);
+}
+
+/* Why there is no connection, in the reference's words: "dial tcp 10.0.0.1:80: connect: connection
+ * refused". */
+static dv_str print_dial(const struct dv_asking *asking, int errnum)
+{
+    const char *why = strerrordesc_np(errnum);
+
+    if (errnum == ETIMEDOUT)
+        return dv_str_printf(asking->arena, "dial tcp %s: i/o timeout", print_address(asking));
+    return dv_str_printf(asking->arena, "dial tcp %s: connect: %c%s", print_address(asking),
+                         dv_to_lower(why[0]), why + 1);
+}
+
 /* ---- HTTP ---- */
 
 static void on_client_closed(void *ctx)
@@ -138,11 +164,12 @@ static void on_answer(struct dv_rest_fetch *fetch, const struct dv_err *err)
     } else {
         asking->outcome = DV_PROBE_FAILURE;
         asking->output = dv_str_printf(
-            asking->arena, "Get \"%s://%.*s:%u%.*s\": %s",
-            asking->target.is_https ? "https" : "http", DV_FMT(asking->target.host),
-            asking->target.port, DV_FMT(asking->target.path),
+            asking->arena, "Get \"%s://%s%.*s\": %s", asking->target.is_https ? "https" : "http",
+            print_address(asking), DV_FMT(asking->target.path),
             asking->priv.is_late || err->code == DV_DEADLINE_EXCEEDED
                 ? "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
+            : fetch->connect_errno != 0
+                ? dv_str_to_c(print_dial(asking, fetch->connect_errno), asking->arena)
                 : err->msg);
     }
     asking->priv.client = NULL;
@@ -152,11 +179,9 @@ static void on_answer(struct dv_rest_fetch *fetch, const struct dv_err *err)
 static void start_http(struct dv_asking *asking)
 {
     const struct dv_probe_target *target = &asking->target;
-    bool is_v6 = dv_str_find_char(target->host, ':') < target->host.n;
     struct dv_rest_client_options options = {
-        .base_url =
-            dv_str_printf(asking->arena, is_v6 ? "%s://[%.*s]:%u" : "%s://%.*s:%u",
-                          target->is_https ? "https" : "http", DV_FMT(target->host), target->port),
+        .base_url = dv_str_printf(asking->arena, "%s://%s", target->is_https ? "https" : "http",
+                                  print_address(asking)),
         .is_unverified = true,
         .connections_max = 1,
     };
@@ -207,9 +232,7 @@ static void end_connection(struct dv_asking *asking, int failure)
 {
     asking->outcome = failure == 0 ? DV_PROBE_SUCCESS : DV_PROBE_FAILURE;
     if (failure != 0)
-        asking->output = dv_str_printf(
-            asking->arena, "dial tcp %.*s:%u: %s", DV_FMT(asking->target.host), asking->target.port,
-            failure == ETIMEDOUT ? "i/o timeout" : strerrordesc_np(failure));
+        asking->output = print_dial(asking, failure);
     close_connection(asking);
 }
 
@@ -280,10 +303,10 @@ static void start_connection(struct dv_asking *asking)
         return;
     }
     if (connect(fd, (struct sockaddr *)&address, size) < 0 && errno != EINPROGRESS) {
-        (void)dv_fail_errno(&err, errno, "dial tcp %.*s:%u", DV_FMT(asking->target.host),
-                            asking->target.port);
+        int failure = errno;
+
         (void)close(fd); /* nothing was written to it */
-        fail_later(asking, DV_PROBE_FAILURE, &err);
+        end_later(asking, DV_PROBE_FAILURE, print_dial(asking, failure));
         return;
     }
     asking->priv.poll = dv_poll_open(asking->loop, fd, on_connected, asking, &err);

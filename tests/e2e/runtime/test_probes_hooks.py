@@ -91,6 +91,19 @@ def test_a_probe_that_hangs_harms_nobody(node):
     node.wait_gone("p")
 
 
+def test_a_probe_that_nobody_answers_says_the_same_each_time(node):
+    """So that its events are counted, and do not hide others."""
+    node.add(pod("p", container(readinessProbe={"httpGet": {"port": 81}, **OFTEN}),
+                 container("other", readinessProbe={"tcpSocket": {"port": 81}, **OFTEN}),
+                 terminationGracePeriodSeconds=1))
+    address = node.wait_phase("p", "Running")["status"]["podIP"] + ":81"
+    refused = f"dial tcp {address}: connect: connection refused"
+    texts = {f"Readiness probe failed: {refused}",
+             f'Readiness probe failed: Get "http://{address}/": {refused}'}
+    until(lambda: {text for reason, text in node.events("p") if reason == "Unhealthy"} == texts,
+          WAIT_S, lambda: node.events("p"))
+
+
 def test_hooks(node):
     """What the hooks wrote is in a folder of the host."""
     folder = f"{node.root}/shared"
