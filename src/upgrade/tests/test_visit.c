@@ -26,6 +26,17 @@ void write_all(int fd, dv_str bytes)
     }
 }
 
+/* Whoever closes a connection on which something is unread makes the kernel reset it, and the
+ * client loses what it has not read. */
+static void part(int fd)
+{
+    char bytes[65536];
+
+    (void)shutdown(fd, SHUT_WR);
+    while (read(fd, bytes, sizeof(bytes)) > 0)
+        ;
+}
+
 void must(bool is_fine, const struct dv_err *err)
 {
     if (is_fine)
@@ -113,6 +124,7 @@ void visit_channels(struct visit *visit, const struct dv_channel_protocol *proto
         if (n > 0)
             must(dv_channels_receive(visit->channels, (dv_str){bytes, (size_t)n}, &err), &err);
     } while (n > 0);
+    part(visit->fd);
     dv_channels_free(visit->channels);
 }
 
@@ -265,15 +277,16 @@ void visit_spdy(struct visit *visit, bool is_tunnelled)
     visit->tunnel = is_tunnelled ? dv_ws_new(&tunnel, &visit->tunnel_handler) : NULL;
     dv_port_pairs_init(&visit->pairs, 1000);
     while ((n = read(visit->fd, bytes, sizeof(bytes))) > 0) {
-        dv_str part = {bytes, (size_t)n};
+        dv_str got = {bytes, (size_t)n};
 
-        must(visit->tunnel ? dv_ws_receive(visit->tunnel, part, &err)
-                           : dv_spdy_receive(visit->spdy, part, &err),
+        must(visit->tunnel ? dv_ws_receive(visit->tunnel, got, &err)
+                           : dv_spdy_receive(visit->spdy, got, &err),
              &err);
         spdy_write(visit);
         if (dv_spdy_is_over(visit->spdy))
             break;
     }
+    part(visit->fd);
     dv_spdy_lose(visit->spdy, &err);
     dv_spdy_free(visit->spdy);
     dv_ws_free(visit->tunnel);
