@@ -28,6 +28,8 @@
 /* How many operations may be under way all together: each holds memory, and an answer of 429 is
  * better than running out of it. */
 #define N_OPS_MAX 20000u
+/* A buffer for rows that had to grow beyond this gives its memory back. */
+#define ROW_KEPT_BYTES_MAX (64u * 1024u)
 
 /* ---- ends ---- */
 
@@ -330,26 +332,34 @@ static bool fail_unreadable(struct dv_cluster_operation *operation, const struct
                                              DV_FMT(object->meta->name), err->msg));
 }
 
-/* Takes the row of an object for the store, which a worker has made and checked, or makes and
- * checks it now. */
+/* Makes and checks the row of an object, in a buffer that all writes share. */
+static bool make_row(struct dv_cluster_operation *operation, const struct dv_object *object,
+                     dv_str *row, struct dv_err *err)
+{
+    struct dv_buf *buf = &operation->embedded->row;
+
+    if (buf->size > ROW_KEPT_BYTES_MAX)
+        dv_buf_fini(buf);
+    buf->max = DV_STORE_VALUE_BYTES_MAX;
+    dv_buf_clear(buf);
+    dv_encode_row(object, buf);
+    *row = buf->is_over ? DV_STR_NONE : dv_buf_str(buf);
+    return buf->is_over || dv_cluster_operation_check_row(operation, *row, err);
+}
+
+/* The same with what a worker has made and checked. */
 static bool take_row(struct dv_cluster_operation *operation, const struct dv_object *object,
-                     struct dv_buf *row, struct dv_err *err)
+                     dv_str *row, struct dv_err *err)
 {
     struct dv_result *result = &operation->result;
 
-    if (result->row.max == 0) {
-        dv_buf_init(row, DV_STORE_VALUE_BYTES_MAX);
-        dv_encode_row(object, row);
-        return row->is_over || dv_cluster_operation_check_row(operation, dv_buf_str(row), err);
-    }
-    *row = result->row;
-    result->row = (struct dv_buf){0};
     if (result->is_unreadable) {
         *err = result->err;
         return false;
     }
-    if (!row->is_over)
-        dv_row_set_version(row, object->version); /* a worker does not know it yet */
+    if (!result->row.is_over)
+        dv_row_set_version(&result->row, object->version); /* a worker does not know it yet */
+    *row = result->row.is_over ? DV_STR_NONE : dv_buf_str(&result->row);
     return true;
 }
 
@@ -360,19 +370,19 @@ static bool put(struct dv_cluster_operation *operation, const struct dv_object *
     struct dv_store_change change = {.kind = DV_STORE_PUT,
                                      .table = embedded->options.table_objects,
                                      .key = dv_engine_key(operation->entry, operation->arena)};
-    DV_CLEANUP(dv_buf_fini) struct dv_buf row;
     struct dv_err err;
+    bool is_ok = operation->result.row.max > 0 ? take_row(operation, object, &change.value, &err)
+                                               : make_row(operation, object, &change.value, &err);
 
-    if (!take_row(operation, object, &row, &err))
+    if (!is_ok)
         return fail_unreadable(operation, object, change.key, &err);
-    if (row.is_over)
+    if (change.value.n == 0)
         return fail_put(operation,
                         dv_status_new(413, DV_STR("RequestEntityTooLarge"), operation->arena,
                                       "%.*s \"%.*s\" is too large to be stored",
                                       DV_FMT(kind->plural), DV_FMT(object->meta->name)));
-    change.value = dv_buf_str(&row);
     operation->write.done = on_written;
-    dv_store_write(embedded->store, &operation->write, &change, 1);
+    dv_store_write(embedded->store, &operation->write, &change, 1); /* copies the row */
     return true;
 }
 

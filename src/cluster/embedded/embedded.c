@@ -296,6 +296,7 @@ void dv_engine_close_when_idle(struct dv_embedded *embedded)
     dv_collector_fini(embedded);
     clear(embedded);
     free(embedded->rewrite.after);
+    dv_buf_fini(&embedded->row);
     free(embedded);
     if (closed)
         closed(ctx);

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/list.h"
 #include "base/str.h"
@@ -71,6 +72,7 @@ struct dv_embedded {
     struct dv_rewrite rewrite;
     dv_embedded_make_token *make_token; /* NULL: nobody makes tokens */
     void *make_token_ctx;
+    struct dv_buf row; /* of the object that is being written: kept, so that it is large enough */
 
     struct dv_task watch;      /* tells the watchers what is due */
     size_t watch_room;         /* how many bytes the watchers may still be told in this turn */

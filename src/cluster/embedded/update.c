@@ -156,10 +156,11 @@ static void own_fields(struct dv_cluster_operation *operation, void *value,
 
     dv_meta_of(value)->managed_fields = before.v;
     dv_meta_of(value)->n_managed_fields = before.n;
+    if (!applied && operation->request->is_untracked)
+        return;
     if (applied)
         after = *applied;
-    else if (!operation->request->is_untracked &&
-             !dv_message_eq(old->kind->versions[0].message, value, old->value))
+    else if (!dv_message_eq(old->kind->versions[0].message, value, old->value))
         dv_apply_update(
             version->message,
             dv_encode_json(version->message, old->value, version, kind, operation->arena),
