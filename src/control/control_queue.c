@@ -53,11 +53,12 @@ void dv_queue_fini(struct dv_queue *queue)
     dv_buf_fini(&queue->key);
 }
 
+/* Runs begin in the next turn: what has changed in this one has taken its time already. */
 static void look(struct dv_queue *queue)
 {
     if (queue->is_open && !dv_list_is_empty(&queue->ready) &&
         queue->n_running < queue->options.n_running_max)
-        dv_task_post(&queue->task, queue->options.loop, on_task);
+        dv_task_post_next_turn(&queue->task, queue->options.loop, on_task);
 }
 
 static void make_ready(struct dv_queue_item *item)

@@ -192,7 +192,7 @@ static void look_at_pod(struct dv_control *control, const struct dv_api_pod *pod
     if (dv_control_pod_is_done(pod)) {
         look_at_claims_of(control, pod, arena);
         look_at_held(control, pod);
-    } else if (dv_control_needs_work(pod, &control->lookup)) {
+    } else {
         dv_queue_add(&control->queues[DV_CONTROL_POD_QUEUE], pod->metadata.namespace,
                      pod->metadata.name);
     }
@@ -247,7 +247,7 @@ static void look_at_pods(struct dv_control *control, dv_str word)
 
         dv_control_split(DV_CONTAINER(link, struct dv_index_ref, link)->thing, &namespace, &name);
         pod = dv_control_get_pod(control, namespace, name);
-        if (pod && dv_control_needs_work(pod, &control->lookup))
+        if (pod)
             dv_queue_add(&control->queues[DV_CONTROL_POD_QUEUE], namespace, name);
     }
 }

@@ -103,6 +103,46 @@ static bool check_template(const struct dv_api_resource_claim_template *template
     return true;
 }
 
+/* The template of the entry, which allows what it asks for. */
+static const struct dv_api_resource_claim_template *
+template_of(const struct dv_api_pod *pod, const struct dv_api_pod_resource_claim *entry,
+            const struct dv_control_lookup *lookup, const struct dv_control_gates *gates,
+            struct dv_err *err)
+{
+    dv_str name = entry->resource_claim_template_name;
+    const struct dv_api_resource_claim_template *template =
+        lookup->template(lookup->ctx, pod->metadata.namespace, name);
+
+    if (!template) {
+        (void)dv_fail(err, DV_NOT_FOUND, "resource claim template \"%.*s\" not found",
+                      DV_FMT(name));
+        return NULL;
+    }
+    if (!check_template(template, gates, err)) {
+        (void)dv_wrap(err, "resource claim template \"%.*s\"", DV_FMT(name));
+        return NULL;
+    }
+    return template;
+}
+
+struct dv_api_resource_claim *dv_control_new_claim(const struct dv_api_pod *pod,
+                                                   const struct dv_api_pod_resource_claim *entry,
+                                                   const struct dv_control_lookup *lookup,
+                                                   const struct dv_control_gates *gates,
+                                                   struct dv_arena *arena, struct dv_err *err)
+{
+    const struct dv_api_resource_claim_template *template =
+        template_of(pod, entry, lookup, gates, err);
+    struct dv_api_resource_claim *claim;
+
+    if (!template)
+        return NULL;
+    claim = DV_NEW(arena, struct dv_api_resource_claim);
+    dv_message_copy(&dv_message_resource_claim, build_claim(pod, entry->name, template, arena),
+                    arena, claim);
+    return claim;
+}
+
 static bool plan_entry(const struct dv_api_pod *pod, const struct dv_map *statuses,
                        const struct dv_api_pod_resource_claim *spec,
                        const struct dv_control_lookup *lookup, const struct dv_control_gates *gates,
@@ -110,7 +150,6 @@ static bool plan_entry(const struct dv_api_pod *pod, const struct dv_map *status
 {
     dv_str namespace = pod->metadata.namespace;
     const struct dv_api_resource_claim *claim = NULL;
-    const struct dv_api_resource_claim_template *template;
     enum dv_use use = dv_control_use(statuses, spec, &entry->claim);
 
     entry->name = spec->name;
@@ -128,18 +167,10 @@ static bool plan_entry(const struct dv_api_pod *pod, const struct dv_map *status
         return true;
     }
     entry->claim = DV_STR_NONE;
-    template = lookup->template(lookup->ctx, namespace, spec->resource_claim_template_name);
     entry->step = DV_ENTRY_STUCK;
-    if (!template)
-        return dv_fail(err, DV_NOT_FOUND, "resource claim template \"%.*s\" not found",
-                       DV_FMT(spec->resource_claim_template_name));
-    if (!check_template(template, gates, err))
-        return dv_wrap(err, "resource claim template \"%.*s\"",
-                       DV_FMT(spec->resource_claim_template_name));
+    if (!template_of(pod, spec, lookup, gates, err))
+        return false;
     entry->step = DV_ENTRY_CREATE;
-    entry->new_claim = DV_NEW(arena, struct dv_api_resource_claim);
-    dv_message_copy(&dv_message_resource_claim, build_claim(pod, spec->name, template, arena),
-                    arena, entry->new_claim);
     return true;
 }
 

@@ -11,6 +11,7 @@
 #include "control/uses.h"
 
 struct dv_api_pod;
+struct dv_api_pod_resource_claim;
 struct dv_api_pod_status;
 struct dv_api_resource_claim;
 struct dv_arena;
@@ -19,7 +20,7 @@ struct dv_json;
 enum dv_entry_step {
     DV_ENTRY_KEEP,   /* as it is in the status, or named by the spec */
     DV_ENTRY_ADOPT,  /* the claim is there, the status does not say so */
-    DV_ENTRY_CREATE, /* `new_claim` */
+    DV_ENTRY_CREATE, /* dv_control_new_claim makes what is to be created */
     DV_ENTRY_STUCK,  /* it cannot be: see the plan's `err` */
 };
 
@@ -29,7 +30,7 @@ struct dv_entry_plan {
     enum dv_entry_step step;
     dv_str claim; /* its name; empty: it is yet to be made, or none is needed */
     bool is_generated;
-    struct dv_api_resource_claim *new_claim;
+    struct dv_api_resource_claim *new_claim; /* NULL: not made yet */
 };
 
 struct dv_pod_plan {
@@ -43,6 +44,14 @@ struct dv_pod_plan {
 void dv_control_plan_pod(const struct dv_api_pod *pod, const struct dv_control_lookup *lookup,
                          const struct dv_control_gates *gates, struct dv_arena *arena,
                          struct dv_pod_plan *plan);
+
+/* Makes the claim for an entry of the pod's list, in `arena`. Each is made when its turn has come:
+ * a pod may have tens of thousands. DV_NOT_FOUND: its template is not there. */
+struct dv_api_resource_claim *dv_control_new_claim(const struct dv_api_pod *pod,
+                                                   const struct dv_api_pod_resource_claim *entry,
+                                                   const struct dv_control_lookup *lookup,
+                                                   const struct dv_control_gates *gates,
+                                                   struct dv_arena *arena, struct dv_err *err);
 
 /* "<pod>-<entry>-"; when that is long both are shortened, and the last dash is left out. */
 dv_str dv_control_generate_name(dv_str pod, dv_str entry, struct dv_arena *arena);

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include "base/arena.h"
 #include "base/defs.h"
@@ -25,6 +26,8 @@ struct pod_job {
     struct dv_pod_plan plan;
     size_t at;       /* the entry that is being worked on */
     unsigned number; /* which of its possible names the claim is to have */
+    dv_str *former;  /* the names of claims that the pod had before, sorted */
+    size_t n_former;
 };
 
 /* How many names of our own are tried for a claim before the server is left to find one. */
@@ -126,29 +129,58 @@ static void on_created(struct dv_job *job, const struct dv_api_status *failure)
     }
 }
 
+/* Sorts the names of the claims that the pod's status tells: each claim that is made is held
+ * against them, and both may be tens of thousands. */
+static void find_former(struct pod_job *pod_job)
+{
+    const struct dv_api_pod_status *status = &pod_of(pod_job)->status;
+    size_t n = status->n_resource_claim_statuses;
+
+    pod_job->former = DV_NEW_ARRAY(pod_job->job.arena, dv_str, n);
+    pod_job->n_former = n;
+    for (size_t i = 0; i < n; i++)
+        pod_job->former[i] = status->resource_claim_statuses[i].resource_claim_name;
+    if (n > 1)
+        qsort(pod_job->former, n, sizeof(pod_job->former[0]), dv_str_compare);
+}
+
 /* Chooses a name that is not the one of a claim that the pod had before: whoever remembers that one
  * shall see that this is another. */
 static dv_str choose_name(struct pod_job *pod_job, const struct dv_entry_plan *entry)
 {
     const struct dv_api_pod *pod = pod_of(pod_job);
-    const struct dv_api_pod_status *status = &pod->status;
     dv_str name = dv_control_claim_name(entry->new_claim->metadata.generate_name, pod->metadata.uid,
                                         entry->name, pod_job->number, pod_job->job.arena);
 
     if (pod_job->job.control->options.is_strict || pod_job->number >= NAMES_MAX)
         return DV_STR_NONE;
-    for (size_t i = 0; i < status->n_resource_claim_statuses; i++)
-        if (dv_str_eq(status->resource_claim_statuses[i].resource_claim_name, name))
-            return dv_control_claim_name(entry->new_claim->metadata.generate_name,
-                                         pod->metadata.uid, entry->name,
-                                         pod_job->number + NAMES_MAX, pod_job->job.arena);
+    if (pod_job->n_former > 0 && bsearch(&name, pod_job->former, pod_job->n_former,
+                                         sizeof(pod_job->former[0]), dv_str_compare))
+        return dv_control_claim_name(entry->new_claim->metadata.generate_name, pod->metadata.uid,
+                                     entry->name, pod_job->number + NAMES_MAX, pod_job->job.arena);
     return name;
 }
 
-static void create_claim(struct pod_job *pod_job, const struct dv_entry_plan *entry)
+static void fail_generate(struct pod_job *pod_job, const struct dv_err *err)
+{
+    tell(pod_job, err->msg);
+    dv_job_fail_err(&pod_job->job, "generate claims", err);
+}
+
+static void create_claim(struct pod_job *pod_job, struct dv_entry_plan *entry)
 {
     struct dv_job *job = &pod_job->job;
+    const struct dv_api_pod *pod = pod_of(pod_job);
+    struct dv_err err;
 
+    if (!entry->new_claim)
+        entry->new_claim = dv_control_new_claim(pod, &pod->spec.resource_claims[pod_job->at],
+                                                &job->control->lookup, &job->control->options.gates,
+                                                job->arena, &err);
+    if (!entry->new_claim) {
+        fail_generate(pod_job, &err);
+        return;
+    }
     entry->new_claim->metadata.name = choose_name(pod_job, entry);
     job->request = (struct dv_request){.verb = DV_VERB_CREATE,
                                        .kind = dv_kind(DV_KIND_CLAIM),
@@ -244,15 +276,14 @@ static void create_claims(struct pod_job *pod_job)
     const struct dv_pod_plan *plan = &pod_job->plan;
 
     while (pod_job->at < plan->n_entries) {
-        const struct dv_entry_plan *entry = &plan->entries[pod_job->at];
+        struct dv_entry_plan *entry = &plan->entries[pod_job->at];
 
         if (entry->step == DV_ENTRY_CREATE) {
             create_claim(pod_job, entry);
             return;
         }
         if (entry->step == DV_ENTRY_STUCK) {
-            tell(pod_job, plan->err.msg);
-            dv_job_fail_err(&pod_job->job, "generate claims", &plan->err);
+            fail_generate(pod_job, &plan->err);
             return;
         }
         pod_job->at++;
@@ -325,13 +356,15 @@ void dv_pod_job_run(struct dv_queue_item *item)
         dv_control_get(control, DV_CONTROL_PODS, item->namespace, item->name);
     const struct dv_api_pod *pod = object ? object->value : NULL;
 
-    if (!pod || pod->metadata.deletion_timestamp.is_set || dv_control_pod_is_done(pod)) {
+    /* It is looked at here and not when one of its claims changes: many may change in a turn. */
+    if (!pod || !dv_control_needs_work(pod, &control->lookup)) {
         dv_queue_finish(item);
         return;
     }
     dv_job_begin(&pod_job->job, control, object);
     pod_job->at = 0;
     pod_job->number = 0;
+    find_former(pod_job);
     dv_control_plan_pod(pod, &control->lookup, &control->options.gates, pod_job->job.arena,
                         &pod_job->plan);
     create_claims(pod_job);
