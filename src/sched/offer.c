@@ -23,6 +23,8 @@
 /* What the search for devices on one node may cost: some 25 ms. It is doubled each time that all
  * nodes were searched in vain and some were given up, up to 0.8 s. */
 #define COST_NODE UINT64_C(2500000)
+/* To read more claims takes so long that a job does it from the beginning. */
+#define ASKED_HERE_MAX 256u
 
 uint64_t dv_sched_offer_cost(const struct dv_sched_crowd *crowd)
 {
@@ -245,6 +247,10 @@ static enum dv_sched_offered begin(struct dv_sched_attempt *attempt,
         offer->is_refused = true;
         note_spent(attempt, node, false);
         return REFUSED;
+    }
+    if (n_asked > ASKED_HERE_MAX) {
+        start(attempt, node, offer, n_asked, cost_max);
+        return PENDING;
     }
     search(attempt, node, offer, n_asked, cost_now, &err);
     /* The search did not fit into this turn but may cost more: it is made once more from the

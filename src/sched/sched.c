@@ -67,6 +67,7 @@ static void free_all(struct dv_sched *sched)
     dv_timer_cancel(&sched->say_again);
     dv_timer_cancel(&sched->tell_again);
     dv_task_cancel(&sched->end);
+    dv_task_cancel(&sched->wake);
     dv_sched_metrics_close(sched);
     dv_sched_pods_free(sched);
     dv_sched_claims_free(sched);
@@ -125,6 +126,7 @@ void dv_sched_close(struct dv_sched *sched, dv_closed_fn *closed, void *ctx)
     sched->closed_ctx = ctx;
     close_views(sched);
     dv_timer_cancel(&sched->turn);
+    dv_task_cancel(&sched->wake);
     dv_sched_attempt_drop(sched);
     dv_sched_says_cancel(sched);
     for (size_t at = 0; (entry = dv_map_next(&sched->claims, &at));)
@@ -224,7 +226,7 @@ static void init_maps(struct dv_sched *sched)
                              &sched->crowds};
     struct dv_list *lists[] = {&sched->slice_changes, &sched->crowds_waiting, &sched->idle,
                                &sched->to_say,        &sched->events,         &sched->telling,
-                               &sched->bindings};
+                               &sched->bindings,      &sched->woken};
 
     for (size_t i = 0; i < DV_COUNT(maps); i++)
         dv_map_init(maps[i]);

@@ -207,7 +207,7 @@ static void tell_users(struct dv_sched_claim *claim)
         n++;
     for (; n > 0 && (link = dv_list_shift(&claim->users)); n--) {
         dv_list_push(&claim->users, link);
-        dv_sched_pod_woken(DV_CONTAINER(link, struct dv_sched_pod_claim, user)->pod);
+        dv_sched_pod_woken_by_claim(DV_CONTAINER(link, struct dv_sched_pod_claim, user)->pod);
     }
 }
 

@@ -23,6 +23,9 @@
 /* A claim that is made from a template comes a moment after its pod. Only a pod that waits longer
  * than this says so, and only when no controller of ours is busy with it. */
 #define GATED_SAY_MS 2000u
+/* A pod with more claims is looked at in a turn of its own, and not for each of them that
+ * changes. */
+#define CLAIMS_PER_WAKE 64u
 
 const struct dv_api_pod *dv_sched_pod_value(const struct dv_sched_pod *pod)
 {
@@ -121,6 +124,7 @@ static void drop_claims(struct dv_sched_pod *pod)
 
 static void free_pod(struct dv_sched_pod *pod)
 {
+    dv_link_remove(&pod->wakes);
     drop_claims(pod);
     if (pod->extended.claim) {
         dv_link_remove(&pod->extended.user);
@@ -146,6 +150,7 @@ void dv_sched_pod_forget(struct dv_sched_pod *pod)
     if (pod->is_gone)
         return;
     pod->is_gone = true;
+    dv_link_remove(&pod->wakes);
     dv_map_remove(&sched->pods, pod->key);
     dv_sched_unqueue(pod);
     dv_sched_crowd_leave(sched, pod);
@@ -279,15 +284,21 @@ static void gate(struct dv_sched_pod *pod, bool is_said)
                        dv_loop_now_ms(pod->sched->loop) + GATED_SAY_MS, on_gated_long);
 }
 
-void dv_sched_pod_reconsider(struct dv_sched_pod *pod)
+/* Takes the pod out of the queue. False: what is under way for it goes on. */
+static bool unqueue(struct dv_sched_pod *pod)
 {
-    struct dv_sched *sched = pod->sched;
-
-    if (sched->n_unsynced > 0 || pod->binding || pod->n_writes > 0 || pod->state == POD_BOUND)
-        return;
+    if (pod->sched->n_unsynced > 0 || pod->binding || pod->n_writes > 0 || pod->state == POD_BOUND)
+        return false;
     dv_sched_unqueue(pod);
     if (pod->state == POD_ACTIVE)
         dv_sched_set_state(pod, POD_GATED);
+    return true;
+}
+
+void dv_sched_pod_reconsider(struct dv_sched_pod *pod)
+{
+    if (!unqueue(pod))
+        return;
     if (dv_sched_pod_value(pod)->spec.n_scheduling_gates > 0)
         gate(pod, false);
     else if (!find_claims(pod))
@@ -304,6 +315,47 @@ void dv_sched_pod_woken(struct dv_sched_pod *pod)
         dv_sched_pod_forget(pod);
     else
         dv_sched_pod_reconsider(pod);
+}
+
+static void on_wake(struct dv_task *task)
+{
+    struct dv_sched *sched = DV_CONTAINER(task, struct dv_sched, wake);
+    struct dv_list woken;
+    struct dv_link *link;
+
+    dv_list_init(&woken);
+    dv_list_move_all(&woken, &sched->woken); /* those that are woken by this have to wait again */
+    while ((link = dv_list_shift(&woken)) != NULL)
+        dv_sched_pod_woken(DV_CONTAINER(link, struct dv_sched_pod, wakes));
+}
+
+static bool has_many_claims(const struct dv_sched_pod *pod)
+{
+    return dv_sched_pod_value(pod)->spec.n_resource_claims > CLAIMS_PER_WAKE;
+}
+
+static void wake_next_turn(struct dv_sched_pod *pod)
+{
+    if (!dv_link_is_in(&pod->wakes))
+        dv_list_push(&pod->sched->woken, &pod->wakes);
+    dv_task_post_next_turn(&pod->sched->wake, pod->sched->loop, on_wake);
+}
+
+void dv_sched_pod_woken_by_claim(struct dv_sched_pod *pod)
+{
+    if (has_many_claims(pod))
+        wake_next_turn(pod);
+    else
+        dv_sched_pod_woken(pod);
+}
+
+/* Looks at a pod that is new or has changed. */
+static void consider(struct dv_sched_pod *pod)
+{
+    if (!has_many_claims(pod))
+        dv_sched_pod_reconsider(pod);
+    else if (unqueue(pod))
+        wake_next_turn(pod);
 }
 
 /* ---- room ---- */
@@ -411,7 +463,7 @@ static void change_pod(struct dv_sched_pod *pod, struct dv_object *now)
     else if (!is_wanted(pod->sched, now->value))
         dv_sched_pod_forget(pod);
     else if (is_news)
-        dv_sched_pod_reconsider(pod);
+        consider(pod);
     dv_object_unref(old);
 }
 
@@ -432,7 +484,7 @@ void dv_sched_pod_changed(void *ctx, struct dv_object *old, struct dv_object *no
     if (pod)
         change_pod(pod, now);
     else if (is_wanted(sched, now->value))
-        dv_sched_pod_reconsider(new_pod(sched, now));
+        consider(new_pod(sched, now));
 }
 
 void dv_sched_pods_start(struct dv_sched *sched)

@@ -157,6 +157,7 @@ struct dv_sched_pod {
     struct dv_sched_crowd *crowd;
     struct dv_link waits;                   /* in crowd->waiting, or in class_wait->pods */
     struct dv_sched_class_wait *class_wait; /* the class that it waits for; NULL: none */
+    struct dv_link wakes;                   /* in sched->woken */
     size_t place;                           /* in the queue's heap, from 1 */
     int64_t priority;
     uint64_t order; /* of arrival */
@@ -243,6 +244,8 @@ struct dv_sched {
     dv_closed_fn *closed;
     void *closed_ctx;
     struct dv_task end;
+    struct dv_list woken; /* pods that one of their many claims has woken */
+    struct dv_task wake;
     size_t n_requests; /* of all kinds, that are not answered yet */
     uint64_t tick;     /* counts improvements: see `improved` of node and crowd */
     uint64_t n_found;  /* counts how often the claims of a pod were gathered */
@@ -369,6 +372,9 @@ void dv_sched_pod_changed(void *ctx, struct dv_object *old, struct dv_object *no
 void dv_sched_pod_reconsider(struct dv_sched_pod *pod);
 /* A claim of the pod changed, or a class that it waits for: goes on with what it is doing. */
 void dv_sched_pod_woken(struct dv_sched_pod *pod);
+/* Like dv_sched_pod_woken, because of one claim of the pod: when it has many, once in the next turn
+ * for all that change in this one. */
+void dv_sched_pod_woken_by_claim(struct dv_sched_pod *pod);
 /* Removes the pod from all queues. It is freed at once, or when what is being written for it is
  * answered. */
 void dv_sched_pod_forget(struct dv_sched_pod *pod);
