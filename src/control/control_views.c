@@ -30,6 +30,14 @@ static dv_str template_word(dv_str namespace, dv_str name, struct dv_arena *aren
     return dv_str_concat(parts, DV_COUNT(parts), arena);
 }
 
+/* The word of a claim that was generated for this entry of a pod's list. */
+static dv_str generated_word(dv_str pod_uid, dv_str entry, struct dv_arena *arena)
+{
+    const dv_str parts[] = {DV_STR("generated "), pod_uid, DV_STR("/"), entry};
+
+    return dv_str_concat(parts, DV_COUNT(parts), arena);
+}
+
 static dv_str key_of(const struct dv_api_object_meta *meta, struct dv_arena *arena)
 {
     const dv_str parts[] = {meta->namespace, DV_STR("/"), meta->name};
@@ -57,13 +65,14 @@ static const struct dv_api_resource_claim_template *find_template(void *ctx, dv_
 static const struct dv_api_resource_claim *find_generated(void *ctx, dv_str namespace,
                                                           dv_str pod_uid, dv_str entry)
 {
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
     const struct dv_control *control = ctx;
-    const struct dv_list *refs = dv_index_find(&control->claims, pod_uid);
+    const struct dv_list *refs =
+        dv_index_find(&control->claims, generated_word(pod_uid, entry, scratch));
     struct dv_link *link;
 
     if (!refs)
         return NULL;
-    /* The index also has claims that are only reserved for the pod, so the owner is compared. */
     DV_LIST_EACH (refs, link) {
         dv_str key = DV_CONTAINER(link, struct dv_index_ref, link)->thing;
         struct dv_object *object;
@@ -95,11 +104,14 @@ void dv_control_index_claim(struct dv_control *control, dv_str key,
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
     const struct dv_api_resource_claim_status *status = &claim->status;
-    dv_str *words = DV_NEW_ARRAY(scratch, dv_str, status->n_reserved_for + 1);
+    dv_str *words = DV_NEW_ARRAY(scratch, dv_str, status->n_reserved_for + 2);
+    dv_str entry = dv_control_entry_of(&claim->metadata);
     size_t n = 0;
     dv_str name;
 
     n += dv_control_owner_pod(&claim->metadata, &name, &words[0]);
+    if (n > 0 && entry.n > 0)
+        words[n++] = generated_word(words[0], entry, scratch);
     for (size_t i = 0; i < status->n_reserved_for; i++)
         if (dv_control_is_pod(&status->reserved_for[i]))
             words[n++] = status->reserved_for[i].uid;

@@ -6,7 +6,7 @@ import os
 from claim_nodes import allocation, pod, reserved
 from procs import until
 from python_driver import Device, Driver
-from servers import CLAIMS, PODS
+from servers import CLAIMS, PODS, RESOURCE, merge_patch
 from stall_lists import in_threads
 
 PATIENCE_S = 300
@@ -77,13 +77,47 @@ def podres_get(world):
     world.node.podres_call("Get", request, world.node.podres.GetPodResourcesResponse)
 
 
-def bind(world):
+def make_template(world):
+    world.api.must("POST", f"{RESOURCE}/v1/deviceclasses", {
+        "apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "gpu"},
+        "spec": {}})
+    requests = [{"name": "r0", "exactly": {"deviceClassName": "gpu"}}]
+    world.api.must("POST", CLAIMS.replace("resourceclaims", "resourceclaimtemplates"), {
+        "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate",
+        "metadata": {"name": "t"}, "spec": {"spec": {"devices": {"requests": requests}}}})
+
+
+def generated_pod():
     doc = big_pod()
-    del doc["metadata"]["uid"]
-    doc["metadata"]["name"] = "bound"
-    world.api.must("POST", PODS, doc)
-    until(lambda: world.api.must("GET", f"{PODS}/bound")["status"].get("conditions"), PATIENCE_S,
-          "a word about the pod")
+    del doc["metadata"]["uid"], doc["spec"]["nodeName"]
+    doc["metadata"]["name"] = "generated"
+    doc["spec"]["resourceClaims"] = [
+        {"name": name, "resourceClaimTemplateName": "t"} for name in names()]
+    return doc
+
+
+def generate(world):
+    """A pod whose claims are all made from a template."""
+    world.api.must("POST", PODS, generated_pod())
+    until(lambda: claim_statuses(world), PATIENCE_S, "the claims of the pod")
+
+
+def claim_statuses(world):
+    return world.api.must("GET", f"{PODS}/generated")["status"].get("resourceClaimStatuses")
+
+
+def generate_again(world):
+    """Its claims are deleted, and made again under other names."""
+    old = claim_statuses(world)
+    world.api.must("DELETE", CLAIMS)
+    until(lambda: claim_statuses(world)[-1] != old[-1], PATIENCE_S, "other claims")
+
+
+def delete_generated(world):
+    """Its claims go one by one."""
+    world.api.must("DELETE", f"{PODS}/generated")
+    until(lambda: not world.api.must("GET", f"{CLAIMS}?limit=1")["items"], PATIENCE_S,
+          "the end of the claims")
 
 
 def groups(row):
@@ -95,3 +129,10 @@ def groups(row):
         row("PodResources tells of it", podres_get),
         row("it is released", lambda w: w.node.release("uid-big")),
     ], "--roles", "api,node"  # controllers would take the reservations of a pod they do not know
+    yield "generated", [
+        row(f"a pod of {many} from a template", generate, make_template),
+        row("another look at it", lambda w: merge_patch(
+            w.api, f"{PODS}/generated", {"metadata": {"labels": {"a": "b"}}})),
+        row("deletion of all its claims", generate_again),
+        row("its deletion", delete_generated),
+    ]
