@@ -11,10 +11,11 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/str.h"
+#include "loop/loop.h"
 #include "store/store.h"
 
 struct dv_arena;
-struct dv_loop;
 
 /* Which of the coming writes fails. A set without changes is none of them. */
 struct test_store_faults {

@@ -5,6 +5,7 @@
 
 #include "base/str.h"
 #include "cel/read/ast.h"
+#include "cel/value/cel_value.h"
 
 static bool literal_eq(const struct dv_cel_val *a, const struct dv_cel_val *b)
 {

@@ -10,6 +10,7 @@
 #include "http2/http2.h"
 #include "pb/pb.h"
 #include "plugin/plugin.h"
+#include "store/store.h"
 #include "support/dvtest.h"
 
 #define MESSAGE_BYTES_MAX (15u << 20)

@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "claim/claim.h"
+#include "store/store.h"
 #include "support/dvtest.h"
 #include "support/turns.h"
 

@@ -15,7 +15,6 @@
 #include "cluster/cluster.h"
 #include "plugin/plugin.h"
 #include "resource/resource.h"
-#include "store/store.h"
 #include "support/rig.h"
 #include "support/test_store.h"
 
@@ -24,6 +23,7 @@
 
 struct dv_server;
 struct dv_server_call;
+struct dv_store;
 struct host;
 
 /* ---- a driver ---- */

@@ -11,11 +11,11 @@
 #include "cluster/cluster.h"
 #include "cluster/embedded.h"
 #include "resource/resource.h"
-#include "store/store.h"
 #include "support/test_store.h"
 
 struct dv_arena;
 struct dv_loop;
+struct dv_store;
 
 struct fixture {
     struct dv_clock_virtual clock;

@@ -14,7 +14,6 @@
 #include "cluster/embedded.h"
 #include "cluster/tests/test_cluster_fixture.h"
 #include "resource/resource.h"
-#include "store/store.h"
 
 #define N_NAMES 12u
 #define N_CLIENTS 8u

@@ -4,7 +4,6 @@
 
 #include "base/clock.h"
 #include "cluster/cluster.h"
-#include "cluster/embedded.h"
 #include "cluster/tests/test_cluster_fixture.h"
 #include "resource/resource.h"
 #include "support/embedded_count.h"

@@ -12,6 +12,7 @@
 #include "device/manager/device_manager_state.h"
 #include "device/state/device_state.h"
 #include "loop/loop.h"
+#include "store/store.h"
 #include "store/store_saver.h"
 #include "support/dvtest.h"
 

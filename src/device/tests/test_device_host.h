@@ -7,12 +7,12 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "store/store.h"
 #include "support/device_plugin.h"
 #include "support/rig.h"
 #include "support/test_store.h"
 
 struct dv_device_manager;
+struct dv_store;
 
 #define GPU "vendor.io/gpu"
 

@@ -17,6 +17,7 @@
 #include "pb/pb.h"
 #include "proto/dra_v1.pb-c.h"
 #include "resource/resource.h"
+#include "store/store.h"
 #include "support/embedded_count.h"
 #include "json/json.h"
 

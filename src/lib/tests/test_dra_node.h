@@ -11,12 +11,12 @@
 #include "base/str.h"
 #include "davit/dra.h"
 #include "lib/tests/test_lib_node.h"
-#include "store/store.h"
 #include "support/test_store.h"
 
 struct dv_cluster;
 struct dv_embedded;
 struct dv_object;
+struct dv_store;
 
 #define TEST_DRIVER "gpu.example.com"
 #define TEST_NODE "node-1"

@@ -9,7 +9,6 @@
 #include "lib/tests/test_dra_node.h"
 #include "resource/prepare.h"
 #include "resource/resource.h"
-#include "store/store.h"
 
 #define DEVICES_MAX 400u
 

@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "device/device.h"
 #include "device/device_manager.h"
+#include "store/store.h"
 #include "store/store_saver.h"
 #include "support/dvtest.h"
 

@@ -7,11 +7,12 @@
 
 #include "base/err.h"
 #include "pod/pod.h"
-#include "store/store.h"
 #include "support/device_plugin.h"
 #include "support/rig.h"
 #include "support/test_store.h"
 #include "topology/topology.h"
+
+struct dv_store;
 
 #define GPU "vendor.io/gpu"
 

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/defs.h"
-#include "cluster/embedded.h"
 #include "resource/resource.h"
 #include "support/api_front.h"
 #include "support/embedded_count.h"
