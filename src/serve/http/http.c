@@ -13,7 +13,6 @@
 #include "resource/resource.h"
 #include "resource/status.h"
 #include "rest/rest.h"
-#include "serve/http/serve_metrics.h"
 #include "serve/http/ui.h"
 #include "serve/kube_api.h"
 #include "serve/serve.h"
@@ -57,7 +56,7 @@ static void answer_metrics(struct dv_http_server *server, struct dv_rest_call *c
 
     dv_buf_init(&body, METRICS_BYTES_MAX);
     /* On failure, what fits is still valid. */
-    if (!dv_node_metrics_print(server->metrics, &body, &err))
+    if (!dv_metrics_print(dv_node_metrics_registry(server->metrics), &body, &err))
         dv_log(DV_LOG_WARN, "serve: not all metrics fit", DV_F_ERR(&err));
     dv_rest_call_add_field(call, DV_STR("Content-Type"), DV_STR(DV_METRICS_CONTENT_TYPE));
     dv_rest_call_reply_buf(call, 200, &body);

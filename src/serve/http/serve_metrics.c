@@ -1,9 +1,7 @@
-#include "serve/http/serve_metrics.h"
-
+/* serve_metrics.c - what the node counts, for /metrics. */
 #include <stdlib.h>
 
 #include "base/arena.h"
-#include "base/buf.h"
 #include "base/err.h"
 #include "base/metric.h"
 #include "base/str.h"
@@ -409,11 +407,6 @@ void dv_node_metrics_driver_call(struct dv_node_metrics *metrics, dv_str driver,
     dv_str values[] = {driver, dv_str_from_c(method), dv_str_from_c(dv_code_go_name(code))};
 
     dv_histogram_observe_ns(dv_family_histogram(metrics->driver_calls, values), ns);
-}
-
-bool dv_node_metrics_print(struct dv_node_metrics *metrics, struct dv_buf *buf, struct dv_err *err)
-{
-    return dv_metrics_print(metrics->registry, buf, err);
 }
 
 struct dv_metrics *dv_node_metrics_registry(struct dv_node_metrics *metrics)
