@@ -1,5 +1,9 @@
 """unit_suite.py - the unit tests and replays of fuzzers' inputs of one build, by Meson.
 
+A program is not run while it, and what it reads, are those of its last pass. Of those that changed
+run all whose own module did, and of those that changed with a module under them the quickest, for as
+long as a person waits; the others are owed: the next run goes on with them, and --all runs them all.
+
 A program that failed is run once more, alone, when all suites are over: by then nothing else keeps
 the machine busy. What passes then is named; what a sanitizer reports is not tried again.
 """
@@ -7,8 +11,11 @@ import json
 import re
 from pathlib import Path
 
-from passes import Record, data_files, hash_of, key_of
+from passes import Record, data_files, files_under, hash_of, key_of
 from steps import JOBS, RETRIED_MAX, Failed, Tally, note_unsteady, run
+
+# Of programs that changed only with what is under them, the times of all jobs together.
+SAMPLE_S = 5 * JOBS
 
 
 def cmocka_tally(test):
@@ -42,6 +49,23 @@ def name_of(command):
     return Path(command[0]).name
 
 
+def module_of(test):
+    """The module whose test it is: its second suite."""
+    return next((suite.partition(":")[2] for suite in test["suite"]
+                 if suite.partition(":")[2] not in ("unit", "fuzz")), "")
+
+
+def sample(programs, passes, budget_s):
+    """The quickest programs, by their last pass, for the budget."""
+    chosen = set()
+    for name in sorted(programs, key=lambda name: passes[name]["seconds"]):
+        budget_s -= passes[name]["seconds"]
+        if budget_s < 0:
+            break
+        chosen.add(name)
+    return chosen
+
+
 class UnitSuite:
     def __init__(self, name, build_dir, suites=()):
         """Without `suites`, all modules."""
@@ -67,6 +91,19 @@ class UnitSuite:
                       if path.suffix != ".py")
         return {name: data + hash_of(test["cmd"][0]) for name, test in tests.items()}
 
+    def modules(self, tests):
+        """{module: a hash of all that is in its folder}"""
+        return {module: key_of(files_under(f"src/{module}"))
+                for module in {module_of(test) for test in tests.values()}}
+
+    @staticmethod
+    def owed(tests, changed, passes, modules):
+        """Those of `changed` that are left for later: they have passed before, in the same state of
+        their own module, and are not among the quickest."""
+        far = {name for name in changed
+               if name in passes and passes[name].get("module") == modules[module_of(tests[name])]}
+        return far - sample(far, passes, SAMPLE_S)
+
     def run(self, log, tests, n_jobs, patience):
         """(exit status, {program: Meson's record})"""
         results = self.build_dir / "meson-logs/testlog.json"
@@ -85,15 +122,20 @@ class UnitSuite:
     def __call__(self, log, run_all):
         tests = self.tests()
         keys = self.keys(tests)
-        known = {} if run_all else self.record.load()
-        known = {name: pass_ for name, pass_ in known.items()
+        modules = self.modules(tests)
+        passes = {} if run_all else self.record.load()
+        known = {name: pass_ for name, pass_ in passes.items()
                  if name in keys and pass_["key"] == keys[name]}
-        chosen = {name: test for name, test in tests.items() if name not in known}
+        owed = self.owed(tests, tests.keys() - known.keys(), passes, modules)
+        chosen = {name: test for name, test in tests.items()
+                  if name not in known and name not in owed}
         total = Tally()
         for pass_ in known.values():
             total.add(Tally(pass_["passed"], 0, pass_["skipped"]))
-        if known:
+        if known or owed:
             total.note = f"{len(chosen)} of {len(tests)} programs, the others as at their last pass"
+        if owed:
+            total.note += f" but for {len(owed)} that only link what changed: --all runs them"
         late = {}
         if chosen:
             status, records = self.run(log, chosen, JOBS, 3)
@@ -102,7 +144,8 @@ class UnitSuite:
                 self.times[name] = record.get("duration", 0)
                 if not tally.failed:
                     known[name] = {"key": keys[name], "passed": tally.passed,
-                                   "skipped": tally.skipped}
+                                   "skipped": tally.skipped, "seconds": self.times[name],
+                                   "module": modules[module_of(tests[name])]}
                     total.add(tally)
                     continue
                 log.write(f"\n{name}: {record['result']}\n")
@@ -113,7 +156,7 @@ class UnitSuite:
                     total.add(tally)
             if status != 0 and total.failed == 0 and not late:
                 raise Failed(f"meson test exits with {status}")
-        self.record.save(known)
+        self.record.save({**known, **{name: passes[name] for name in owed}})
         if late:
             total.note = f"{len(late)} programs to be run again, alone"
             total.again = lambda log: self.run_again(log, tests, late)
