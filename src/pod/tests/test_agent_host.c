@@ -356,7 +356,7 @@ static struct world *make_world(bool has_runtime)
     (void)snprintf(world->plugins, sizeof(world->plugins), "%s/device-plugins", world->dir);
     (void)snprintf(world->specs, sizeof(world->specs), "%s/cdi", world->dir);
     write_spec(world);
-    world->shaky.cluster = (struct dv_cluster){&shaky_engine, world->loop};
+    world->shaky.cluster = (struct dv_cluster){.engine = &shaky_engine, .loop = world->loop};
     dv_list_init(&world->shaky.failing);
     world->boot_id = "boot-1";
     world->device_ids = "g0 g1 g2 g3";
