@@ -1,4 +1,5 @@
 /* job_disk.c - what a pod has on the disk: set up before its sandbox, removed after its end. */
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/buf.h"

@@ -13,7 +13,6 @@
 #include "pod/runner.h"
 #include "pod/runner/runner_job.h"
 #include "pod/runner/runner_state.h"
-#include "resource/resource.h"
 #include "voldir/voldir.h"
 #include "workload/cgroup.h"
 #include "workload/config.h"

@@ -2,7 +2,6 @@
 #include <stdbool.h>
 
 #include "base/arena.h"
-#include "base/buf.h"
 #include "base/defs.h"
 #include "pod/runner.h"
 #include "pod/runner/image_gc.h"

@@ -6,6 +6,7 @@
 
 #include "base/defs.h"
 #include "cri/cri.h"
+#include "pod/runner.h"
 #include "pod/tests/test_agent_host.h"
 #include "resource/resource.h"
 #include "support/cri_runtime.h"

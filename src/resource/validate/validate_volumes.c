@@ -8,7 +8,6 @@
 #include "resource/resource.h"
 #include "resource/validate/checks.h"
 #include "resource/validate/pod_checks.h"
-#include "resource/validate/problem.h"
 
 /* Whether a part of the path leads up. */
 static bool has_backstep(dv_str path)

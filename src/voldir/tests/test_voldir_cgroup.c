@@ -2,8 +2,8 @@
 #include <sys/stat.h>
 
 #include "base/arena.h"
-#include "base/defs.h"
 #include "support/dvtest.h"
+#include "support/rig.h"
 #include "voldir/tests/test_voldir.h"
 #include "voldir/voldir.h"
 #include "voldir/voldir_jobs.h"

@@ -1,11 +1,9 @@
 /* Links to logs: made, replaced, removed; nothing else is. */
+#include <stdbool.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/arena.h"
-#include "base/defs.h"
-#include "resource/values.h"
 #include "support/dvtest.h"
+#include "support/rig.h"
 #include "voldir/tests/test_voldir.h"
 #include "voldir/voldir.h"
 #include "voldir/voldir_jobs.h"

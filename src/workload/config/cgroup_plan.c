@@ -4,7 +4,6 @@
 #include "base/defs.h"
 #include "base/num.h"
 #include "base/vec.h"
-#include "number/number.h"
 #include "workload/config.h"
 #include "workload/workload.h"
 
