@@ -46,10 +46,14 @@ static void handle_list(void *ctx, struct dv_server_call *call, dv_str bytes)
     const NodeV1__ListDevicesRequest *request =
         dv_node_decode(call, &node_v1__list_devices_request__descriptor, bytes);
 
-    if (request)
-        dv_serve_reply(call, &dv_serve_device_list(server->node, dv_str_from_c(request->resource),
-                                                   dv_server_call_arena(call))
-                                  ->base);
+    struct dv_arena *arena;
+
+    if (!request)
+        return;
+    arena = dv_arena_new();
+    dv_serve_reply_long(
+        call, server->node->loop,
+        &dv_serve_device_list(server->node, dv_str_from_c(request->resource), arena)->base, arena);
 }
 
 static void handle_plugins(void *ctx, struct dv_server_call *call, dv_str bytes)

@@ -1,5 +1,7 @@
 #include "serve/node/serve_answer.h"
 
+#include <stdlib.h>
+
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -18,10 +20,62 @@
 #include "serve/serve.h"
 
 #define NS_PER_MS 1000000u
+/* A message that takes more memory takes more than a millisecond to encode. */
+#define ENCODED_HERE_BYTES_MAX (1u << 20)
 
 void dv_serve_reply(struct dv_server_call *call, const struct ProtobufCMessage *message)
 {
     dv_server_call_reply(call, dv_grpc_encode(message));
+}
+
+/* A message that is being encoded. */
+struct encoding {
+    struct dv_work work;
+    struct dv_server_call *call;
+    const struct ProtobufCMessage *message;
+    struct dv_arena *arena; /* of the message */
+    struct dv_h2_msg *encoded;
+};
+
+static void run_encoding(struct dv_work *work)
+{
+    struct encoding *encoding = DV_CONTAINER(work, struct encoding, work);
+
+    encoding->encoded = dv_grpc_encode(encoding->message);
+    dv_arena_free(encoding->arena);
+    encoding->arena = NULL;
+}
+
+static void on_encoded(struct dv_work *work, const struct dv_err *err)
+{
+    struct encoding *encoding = DV_CONTAINER(work, struct encoding, work);
+
+    if (err)
+        dv_server_call_finish(encoding->call, err);
+    else
+        dv_server_call_reply(encoding->call, encoding->encoded);
+    dv_arena_free(encoding->arena);
+    free(encoding);
+}
+
+void dv_serve_reply_long(struct dv_server_call *call, struct dv_loop *loop,
+                         const struct ProtobufCMessage *message, struct dv_arena *arena)
+{
+    struct encoding *encoding;
+
+    if (dv_arena_size_bytes(arena) <= ENCODED_HERE_BYTES_MAX) {
+        dv_serve_reply(call, message);
+        dv_arena_free(arena);
+        return;
+    }
+    encoding = DV_ALLOC(struct encoding);
+    *encoding = (struct encoding){
+        .work = {.run = run_encoding, .done = on_encoded},
+        .call = call,
+        .message = message,
+        .arena = arena,
+    };
+    dv_work_start(&encoding->work, loop);
 }
 
 struct NodeV1__PodRef *dv_serve_ref(const struct dv_pod_ref *ref, struct dv_arena *arena)
@@ -37,13 +91,29 @@ struct NodeV1__PodRef *dv_serve_ref(const struct dv_pod_ref *ref, struct dv_aren
 
 /* ---- devices ---- */
 
-static NodeV1__Holder *holder_message(const struct dv_node *node,
-                                      const struct dv_device_holder *holder, struct dv_arena *arena)
+/* The holder that was described last: a container may hold very many devices. */
+struct last_holder {
+    const struct dv_device_holder *holder; /* NULL: none yet */
+    NodeV1__Holder *message;
+};
+
+static bool is_same_holder(const struct dv_device_holder *a, const struct dv_device_holder *b)
 {
-    NodeV1__Holder *message = DV_NEW(arena, NodeV1__Holder);
+    return dv_str_eq(a->pod_uid, b->pod_uid) && dv_str_eq(a->container, b->container);
+}
+
+static NodeV1__Holder *holder_message(const struct dv_node *node,
+                                      const struct dv_device_holder *holder,
+                                      struct last_holder *last, struct dv_arena *arena)
+{
+    NodeV1__Holder *message;
     struct dv_pod_ref uid = {.uid = holder->pod_uid};
     struct dv_pod_view view;
 
+    if (last->holder && is_same_holder(last->holder, holder))
+        return last->message;
+    message = DV_NEW(arena, NodeV1__Holder);
+    *last = (struct last_holder){holder, message};
     node_v1__holder__init(message);
     message->pod =
         dv_serve_ref(dv_pods_find(node->pods, &uid, &view) ? &view.spec->ref : &uid, arena);
@@ -52,7 +122,7 @@ static NodeV1__Holder *holder_message(const struct dv_node *node,
 }
 
 static NodeV1__Device *device_message(const struct dv_node *node, const struct dv_device_view *view,
-                                      struct dv_arena *arena)
+                                      struct last_holder *last, struct dv_arena *arena)
 {
     NodeV1__Device *device = DV_NEW(arena, NodeV1__Device);
 
@@ -66,7 +136,7 @@ static NodeV1__Device *device_message(const struct dv_node *node, const struct d
     device->n_holders = view->n_holders;
     device->holders = DV_NEW_ARRAY(arena, NodeV1__Holder *, view->n_holders);
     for (size_t i = 0; i < view->n_holders; i++)
-        device->holders[i] = holder_message(node, &view->holders[i], arena);
+        device->holders[i] = holder_message(node, &view->holders[i], last, arena);
     return device;
 }
 
@@ -75,6 +145,7 @@ static NodeV1__Resource *resource_message(const struct dv_node *node,
                                           struct dv_arena *arena)
 {
     NodeV1__Resource *resource = DV_NEW(arena, NodeV1__Resource);
+    struct last_holder last = {0};
     const struct dv_device_view *views;
     size_t n_views =
         dv_device_views(dv_device_manager_state(node->devices), from->name, arena, &views);
@@ -88,7 +159,7 @@ static NodeV1__Resource *resource_message(const struct dv_node *node,
     resource->n_devices = n_views;
     resource->devices = DV_NEW_ARRAY(arena, NodeV1__Device *, n_views);
     for (size_t i = 0; i < n_views; i++)
-        resource->devices[i] = device_message(node, &views[i], arena);
+        resource->devices[i] = device_message(node, &views[i], &last, arena);
     return resource;
 }
 

@@ -17,12 +17,17 @@ struct NodeV1__StatusResponse;
 struct NodeV1__WatchPodsResponse;
 struct ProtobufCMessage;
 struct dv_arena;
+struct dv_loop;
 struct dv_node;
 struct dv_pod_ref;
 struct dv_server_call;
 
 /* Encodes the message and ends the call with it. */
 void dv_serve_reply(struct dv_server_call *call, const struct ProtobufCMessage *message);
+/* Like dv_serve_reply, for a message that may be long and has all its texts in `arena`, which this
+ * takes: a long one is encoded by a job. */
+void dv_serve_reply_long(struct dv_server_call *call, struct dv_loop *loop,
+                         const struct ProtobufCMessage *message, struct dv_arena *arena);
 
 struct NodeV1__PodRef *dv_serve_ref(const struct dv_pod_ref *ref, struct dv_arena *arena);
 

@@ -137,14 +137,15 @@ static bool pass(struct dv_podres_server *server, enum dv_podres_call which,
 static void handle_list(void *ctx, struct dv_server_call *call, dv_str bytes)
 {
     struct dv_podres_server *server = ctx;
-    struct dv_arena *arena = dv_server_call_arena(call);
+    struct dv_arena *arena;
     struct dv_podres_node node;
 
     (void)bytes;
     if (!pass(server, DV_PODRES_LIST, call))
         return;
+    arena = dv_arena_new();
     node = known_node(server->node, arena);
-    dv_serve_reply(call, &dv_podres_list(&node, arena)->base);
+    dv_serve_reply_long(call, server->node->loop, &dv_podres_list(&node, arena)->base, arena);
 }
 
 static void handle_allocatable(void *ctx, struct dv_server_call *call, dv_str bytes)
@@ -153,9 +154,14 @@ static void handle_allocatable(void *ctx, struct dv_server_call *call, dv_str by
     struct dv_podres_node node = {.devices = dv_device_manager_state(server->node->devices),
                                   .is_strict = server->node->is_strict};
 
+    struct dv_arena *arena;
+
     (void)bytes;
-    if (pass(server, DV_PODRES_GET_ALLOCATABLE, call))
-        dv_serve_reply(call, &dv_podres_allocatable(&node, dv_server_call_arena(call))->base);
+    if (!pass(server, DV_PODRES_GET_ALLOCATABLE, call))
+        return;
+    arena = dv_arena_new();
+    dv_serve_reply_long(call, server->node->loop, &dv_podres_allocatable(&node, arena)->base,
+                        arena);
 }
 
 /* Makes the answer of Get; NULL: `err` is set. */
@@ -206,14 +212,15 @@ static void handle_get(void *ctx, struct dv_server_call *call, dv_str bytes)
 static void handle_alpha_list(void *ctx, struct dv_server_call *call, dv_str bytes)
 {
     struct dv_podres_server *server = ctx;
-    struct dv_arena *arena = dv_server_call_arena(call);
+    struct dv_arena *arena;
     struct dv_podres_node node;
 
     (void)bytes;
     if (!pass(server, DV_PODRES_ALPHA_LIST, call))
         return;
+    arena = dv_arena_new();
     node = known_node(server->node, arena);
-    dv_serve_reply(call, &dv_podres_alpha_list(&node, arena)->base);
+    dv_serve_reply_long(call, server->node->loop, &dv_podres_alpha_list(&node, arena)->base, arena);
 }
 
 /* ---- life ---- */

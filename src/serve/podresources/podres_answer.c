@@ -32,14 +32,15 @@ static PodresV1__TopologyInfo *topology_message(int64_t node, struct dv_arena *a
     return topology;
 }
 
-/* Adds one entry for each device and NUMA node; DV_DEVICE_NO_NODE has no topology. */
-static void add_entry(struct entries *entries, dv_str resource, dv_str id, int64_t node,
+/* Adds one entry for each device and NUMA node; DV_DEVICE_NO_NODE has no topology. `resource` is in
+ * the arena. */
+static void add_entry(struct entries *entries, const char *resource, dv_str id, int64_t node,
                       struct dv_arena *arena)
 {
     PodresV1__ContainerDevices *entry = DV_NEW(arena, PodresV1__ContainerDevices);
 
     podres_v1__container_devices__init(entry);
-    entry->resource_name = dv_str_to_c(resource, arena);
+    entry->resource_name = resource;
     entry->device_ids = DV_NEW_ARRAY(arena, const char *, 1);
     entry->device_ids[0] = dv_str_to_c(id, arena);
     entry->n_device_ids = 1;
@@ -64,9 +65,18 @@ static int compare_entries(const void *a, const void *b)
     return order ? order : (node_of(x) > node_of(y)) - (node_of(x) < node_of(y));
 }
 
+static bool are_sorted(const struct entries *entries)
+{
+    for (size_t i = 1; i < entries->n; i++)
+        if (compare_entries(&entries->v[i - 1], &entries->v[i]) > 0)
+            return false;
+    return true;
+}
+
+/* Most lists are sorted: those of one record, without NUMA nodes. */
 static void sort_entries(struct entries *entries)
 {
-    if (entries->n > 0)
+    if (!are_sorted(entries))
         qsort(entries->v, entries->n, sizeof(entries->v[0]), compare_entries);
 }
 
@@ -89,10 +99,11 @@ static struct holdings holdings_of(const struct dv_podres_node *node, const stru
 static void add_record(struct entries *entries, const struct dv_device_record *record,
                        struct dv_arena *arena)
 {
+    const char *resource = dv_str_to_c(record->resource, arena);
+
     for (size_t i = 0; i < record->n_placed; i++)
         for (size_t k = 0; k < record->placed[i].n_ids; k++)
-            add_entry(entries, record->resource, record->placed[i].ids[k], record->placed[i].node,
-                      arena);
+            add_entry(entries, resource, record->placed[i].ids[k], record->placed[i].node, arena);
 }
 
 static struct entries held_entries(const struct holdings *holdings, dv_str container,
@@ -287,12 +298,15 @@ PodresV1__AllocatableResourcesResponse *dv_podres_allocatable(const struct dv_po
     const struct dv_device_healthy *healthy;
     struct entries entries = {0};
     size_t n = dv_device_allocatable(node->devices, arena, &healthy);
+    const char *resource = NULL;
 
     for (size_t i = 0; i < n; i++) {
+        if (i == 0 || !dv_str_eq(healthy[i].resource, healthy[i - 1].resource))
+            resource = dv_str_to_c(healthy[i].resource, arena);
         for (size_t k = 0; k < healthy[i].n_nodes; k++)
-            add_entry(&entries, healthy[i].resource, healthy[i].id, healthy[i].nodes[k], arena);
+            add_entry(&entries, resource, healthy[i].id, healthy[i].nodes[k], arena);
         if (healthy[i].n_nodes == 0 && !(healthy[i].has_topology && node->is_strict))
-            add_entry(&entries, healthy[i].resource, healthy[i].id, DV_DEVICE_NO_NODE, arena);
+            add_entry(&entries, resource, healthy[i].id, DV_DEVICE_NO_NODE, arena);
     }
     sort_entries(&entries);
     podres_v1__allocatable_resources_response__init(response);
