@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/ascii.h"
-#include "base/num.h"
 #include "http1/http1_head.h"
 
 /* The limit of the line before a chunk: a size, and perhaps an extension that nobody reads. */
@@ -156,19 +155,31 @@ static enum dv_h1_event next_of_line(struct dv_h1 *h1, dv_str *bytes)
     return DV_H1_LINE;
 }
 
+/* Takes fields up to the empty line, and keeps those of a header. False: *event says why it has not
+ * come. */
+static bool take_fields(struct dv_h1 *h1, dv_str *bytes, bool are_kept, enum dv_h1_event *event)
+{
+    dv_str line;
+
+    while (next_line(h1, bytes, &line, event)) {
+        if (line.n == 0)
+            return true;
+        if (!dv_h1_take_field(h1, line, are_kept)) {
+            *event = bad(h1);
+            return false;
+        }
+        if (!are_kept)
+            drop_text(h1);
+    }
+    return false;
+}
+
 static enum dv_h1_event next_of_fields(struct dv_h1 *h1, dv_str *bytes)
 {
     enum dv_h1_event event;
-    dv_str line;
 
-    for (;;) {
-        if (!next_line(h1, bytes, &line, &event))
-            return event;
-        if (line.n == 0)
-            break;
-        if (!dv_h1_take_field(h1, line, true))
-            return bad(h1);
-    }
+    if (!take_fields(h1, bytes, true, &event))
+        return event;
     if (!dv_h1_take_head_end(h1))
         return bad(h1);
     h1->left = h1->head.length;
@@ -212,17 +223,8 @@ static bool take_chunk_size(struct dv_h1 *h1, dv_str line)
 static enum dv_h1_event next_of_trailer(struct dv_h1 *h1, dv_str *bytes)
 {
     enum dv_h1_event event;
-    dv_str line;
 
-    for (;;) {
-        if (!next_line(h1, bytes, &line, &event))
-            return event;
-        if (line.n == 0)
-            return end(h1);
-        if (!dv_h1_take_field(h1, line, false))
-            return bad(h1);
-        drop_text(h1);
-    }
+    return take_fields(h1, bytes, false, &event) ? end(h1) : event;
 }
 
 /* Takes the line before a chunk, or the end of the line behind one. */

@@ -16,7 +16,6 @@
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "base/defs.h"
 #include "base/err.h"
 #include "base/str.h"
 #include "base/vec.h"

@@ -1,6 +1,5 @@
 /* http1_answer.c - prints answers. */
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 

@@ -1,7 +1,6 @@
 #include "http1/http1_head.h"
 
 #include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 

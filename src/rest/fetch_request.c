@@ -1,7 +1,6 @@
 /* fetch_request.c - checks what a fetch sends, and sets libcurl up for it. */
 #include <limits.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "http1/http1.h"
 #include "rest/rest.h"

@@ -6,7 +6,6 @@
 
 #include "base/arena.h"
 #include "base/log.h"
-#include "base/num.h"
 #include "loop/loop.h"
 #include "rest/rest_server.h"
 

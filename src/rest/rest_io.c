@@ -4,7 +4,6 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <sys/socket.h>
-#include <sys/types.h>
 #include <unistd.h>
 
 #include "base/arena.h"

@@ -17,10 +17,8 @@
 #define DV_REST_SERVER_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
-#include <sys/types.h>
 
 #include "base/buf.h"
 #include "base/err.h"

@@ -3,7 +3,6 @@
 #define DV_REST_TLS_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <sys/types.h>
 
 #include "base/defs.h"

@@ -1,9 +1,6 @@
 #include "support/dvtest.h"
 
-#include <stdint.h>
-
 #include "base/buf.h"
-#include "base/str.h"
 #include "http1/http1.h"
 
 #define TEXT_BYTES_MAX (1024u * 1024u)

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/str.h"
 #include "http1/http1.h"
 #include "http1/tests/http1_events.h"
 

@@ -1,13 +1,10 @@
 #include "rest/tests/test_guest2.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/types.h>
-#include <unistd.h>
 
 #include "base/num.h"
 #include "loop/loop.h"

@@ -7,8 +7,6 @@
 #include <nghttp2/nghttp2.h>
 
 #include "base/buf.h"
-#include "base/err.h"
-#include "base/str.h"
 #include "loop/loop.h"
 #include "rest/rest.h"
 #include "rest/tests/test_guest2.h"

@@ -1,13 +1,9 @@
 #include "support/dvtest.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/buf.h"
-#include "base/err.h"
-#include "base/str.h"
 #include "rest/rest.h"
 #include "rest/tests/test_guest2.h"
 #include "rest/tests/test_program.h"
