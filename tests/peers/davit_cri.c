@@ -100,6 +100,7 @@ static struct job *job_of(struct dv_cri_call *call, const struct dv_err *err)
 
     if (!err)
         return job;
+    dv_cri_view_relist(job->watch->cri, job->uid); /* runtimes tell no event of a failed start */
     (void)printf("failed %s %s: %s\n", dv_cri_method_name(call->method), dv_code_name(err->code),
                  err->msg);
     dv_arena_free(job->arena);
