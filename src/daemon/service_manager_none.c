@@ -1,3 +1,4 @@
+/* service_manager_none.c - a davitd that was built without systemd tells no service manager. */
 #include "daemon/service_manager.h"
 
 void dv_service_manager_tell_ready(void)

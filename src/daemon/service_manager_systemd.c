@@ -1,3 +1,4 @@
+/* service_manager_systemd.c - tells systemd that davitd is ready, is stopping, and is alive. */
 #include <systemd/sd-daemon.h>
 
 #include "daemon/service_manager.h"

@@ -1,3 +1,4 @@
+/* msg.c - messages of a call, counted, with room for the prefix that gRPC puts before them. */
 #include <stdlib.h>
 #include <string.h>
 

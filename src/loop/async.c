@@ -1,3 +1,4 @@
+/* async.c - wakes the loop from another thread. */
 #include <stdlib.h>
 
 #include <uv.h>

@@ -1,3 +1,4 @@
+/* loop_work.c - jobs on worker threads. */
 #include <assert.h>
 #include <stdlib.h>
 

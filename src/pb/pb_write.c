@@ -1,3 +1,4 @@
+/* pb_write.c - fields of the wire format, one after the other. */
 #include "pb/pb.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* mask.c - sets of NUMA nodes. */
 #include "topology/topology.h"
 
 /* The id that stands for "no node" among a device's nodes, as in the kubelet's checkpoint. */

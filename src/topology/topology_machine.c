@@ -1,3 +1,4 @@
+/* topology_machine.c - reads the machine's NUMA nodes and their distances. */
 #include "topology/topology.h"
 
 #include "base/arena.h"

@@ -1,3 +1,4 @@
+/* cmd_devices.c - davit devices: the devices of the node, and who holds them. */
 #include <stdio.h>
 
 #include "base/str.h"

@@ -1,3 +1,4 @@
+/* cmd_plugins.c - davit plugins: the plugins and drivers that have registered. */
 #include "base/clock.h"
 #include "base/str.h"
 #include "cli/cli.h"

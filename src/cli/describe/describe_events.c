@@ -1,3 +1,4 @@
+/* describe_events.c - the events of an object, for davit describe. */
 #include <stdlib.h>
 
 #include "base/arena.h"

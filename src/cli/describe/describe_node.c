@@ -1,3 +1,4 @@
+/* describe_node.c - a node, for davit describe. */
 #include "base/arena.h"
 #include "base/defs.h"
 #include "base/str.h"

@@ -1,3 +1,4 @@
+/* dra_split.c - cuts a pool into slices that are small enough for the API. */
 #include "lib/dra/dra_slices.h"
 
 #include "base/vec.h"

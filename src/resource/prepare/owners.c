@@ -1,3 +1,4 @@
+/* owners.c - removes owner references that are there twice. */
 #include <stddef.h>
 
 #include "base/arena.h"

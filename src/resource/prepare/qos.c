@@ -1,3 +1,4 @@
+/* qos.c - the quality-of-service class of a pod, from its containers' resources. */
 #include <stdbool.h>
 
 #include "base/str.h"

@@ -1,3 +1,4 @@
+/* cgroup_plan.c - which cgroups a pod has, and what is written into them. */
 #include "workload/cgroup.h"
 
 #include "base/arena.h"

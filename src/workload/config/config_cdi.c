@@ -1,3 +1,4 @@
+/* config_cdi.c - applies CDI edits to a container's config, for runtimes without CDI. */
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* config_cgroup.c - the cgroup of a pod: its name, its parent, its limits. */
 #include <stddef.h>
 
 #include "base/arena.h"

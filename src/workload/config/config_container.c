@@ -1,3 +1,4 @@
+/* config_container.c - the ContainerConfig of a container, put together from its parts. */
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>

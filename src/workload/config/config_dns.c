@@ -1,3 +1,4 @@
+/* config_dns.c - what a pod's resolv.conf says. */
 #include <stddef.h>
 #include <stdint.h>
 

@@ -1,3 +1,4 @@
+/* config_environment.c - the environment of a container, from all that adds to it. */
 #include <stddef.h>
 #include <stdint.h>
 

@@ -1,3 +1,4 @@
+/* config_expand.c - replaces $(NAME) in commands, arguments and values. */
 #include <stddef.h>
 #include <stdlib.h>
 

@@ -1,3 +1,4 @@
+/* config_hosts.c - a pod's host name and its /etc/hosts. */
 #include <stddef.h>
 
 #include "base/arena.h"

@@ -1,3 +1,4 @@
+/* config_image.c - which image a container names, and the hash by which a change of it is seen. */
 #include <stddef.h>
 #include <stdint.h>
 

@@ -1,3 +1,4 @@
+/* config_memo.c - reads what labels and annotations in the runtime remember of a container. */
 #include <stddef.h>
 #include <stdint.h>
 

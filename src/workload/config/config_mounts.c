@@ -1,3 +1,4 @@
+/* config_mounts.c - the mounts of a container, and the sub-paths that they need. */
 #include <stddef.h>
 
 #include "base/arena.h"

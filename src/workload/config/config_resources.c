@@ -1,3 +1,4 @@
+/* config_resources.c - CPU and memory as the kernel counts them: shares, quotas, scores. */
 #include <stddef.h>
 #include <stdint.h>
 

@@ -1,3 +1,4 @@
+/* config_sandbox.c - the PodSandboxConfig of a pod. */
 #include <stddef.h>
 #include <stdint.h>
 

@@ -1,3 +1,4 @@
+/* config_security.c - a container's user, groups, capabilities and profiles. */
 #include <stddef.h>
 #include <stdint.h>
 

@@ -1,3 +1,4 @@
+/* config_services.c - the environment variables that tell of services. */
 #include <ctype.h>
 #include <stddef.h>
 

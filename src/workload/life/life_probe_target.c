@@ -1,3 +1,4 @@
+/* life_probe_target.c - what a probe or a hook asks, and what its answer means. */
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/num.h"

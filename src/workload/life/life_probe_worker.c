@@ -1,3 +1,4 @@
+/* life_probe_worker.c - when a container is probed, and which result counts. */
 #include "workload/probe.h"
 
 #include "base/str.h"

@@ -1,3 +1,4 @@
+/* life_restart.c - whether and when a container that has ended is started again. */
 #include "resource/resource.h"
 #include "workload/life/life_state.h"
 

@@ -1,3 +1,4 @@
+/* life_view.c - the runtime's view of a pod: how it is read, what is newest, what is news. */
 #include <stdlib.h>
 
 #include "base/arena.h"
