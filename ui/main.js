@@ -139,7 +139,8 @@ function stop() {
   sources = [];
 }
 
-/** A browser has six connections for all tabs of a server: who is not seen gives his back. */
+/** Over HTTP/1.1 a browser has six connections for all tabs of a server: who is not seen gives his
+ * back. */
 function onVisibility() {
   clearTimeout(onVisibility.timer);
   if (document.hidden) {
