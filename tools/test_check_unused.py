@@ -94,6 +94,11 @@ class CheckUnused(unittest.TestCase):
                     "src/a/a.c": "static int x[DV_A];\n#if DV_B\n#endif\nDV_C int f(void);\n"},
                    "src/a/a.h:4: nobody: nothing uses the macro DV_D")
 
+    def test_a_macro_before_a_librarys_header_is_a_setting_of_it(self):
+        self.finds({"src/a/a.c": "#define WIDTH 8\n#include <pcre2.h>\n"})
+        self.finds({"src/a/a.c": "#define WIDTH 8\n#include \"a/a.h\"\n"},
+                   "src/a/a.c:1: nobody: nothing uses the macro WIDTH")
+
     def test_enum_values_are_used_beside_their_definition(self):
         self.finds({"src/a/a.h": "enum dv_e {\n    DV_X, /* one */\n    DV_Y = 4,\n};\n",
                     "src/a/a.c": "static int f(void)\n{\n    return DV_Y;\n}\n"},

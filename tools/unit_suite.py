@@ -1,8 +1,8 @@
 """unit_suite.py - the unit tests and replays of fuzzers' inputs of one build, by Meson.
 
 A program is not run while it, and what it reads, are those of its last pass. Of those that changed
-run all whose own module did, and of those that changed with a module under them the quickest, for as
-long as a person waits; the others are owed: the next run goes on with them, and --all runs them all.
+run all whose own module did, and of those that changed with a module under them the quickest, for
+as long as a person waits; the others are owed: the next run goes on with them, and --all runs all.
 
 A program that failed is run once more, alone, when all suites are over: by then nothing else keeps
 the machine busy. What passes then is named; what a sanitizer reports is not tried again.

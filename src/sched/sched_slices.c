@@ -25,16 +25,11 @@
 
 /* ---- pools ---- */
 
-static dv_str pool_key(struct dv_sched *sched, dv_str driver, dv_str name)
-{
-    /* The parts cannot be mistaken for others, because a driver's name has no slash. */
-    return dv_sched_key(sched, driver, name);
-}
-
 static struct dv_sched_pool *pool_of(struct dv_sched *sched,
                                      const struct dv_api_resource_slice_spec *spec)
 {
-    dv_str key = pool_key(sched, spec->driver, spec->pool.name);
+    /* A driver's name has no slash, so it can stand where a namespace does. */
+    dv_str key = dv_sched_key(sched, spec->driver, spec->pool.name);
     struct dv_sched_pool *pool = dv_map_get(&sched->pools, key);
     char *text;
 
@@ -64,7 +59,7 @@ static void improve_pool(struct dv_sched *sched, const struct dv_sched_pool *poo
 
 void dv_sched_pool_improved(struct dv_sched *sched, dv_str driver, dv_str name)
 {
-    const struct dv_sched_pool *pool = dv_map_get(&sched->pools, pool_key(sched, driver, name));
+    const struct dv_sched_pool *pool = dv_map_get(&sched->pools, dv_sched_key(sched, driver, name));
 
     if (pool)
         improve_pool(sched, pool);
