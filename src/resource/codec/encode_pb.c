@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "number/number.h"
 #include "pb/pb.h"
+#include "resource/codec/encode_pb.h"
 #include "resource/codec/layout.h"
 
 static void put_members(struct dv_buf *buf, const struct dv_message *message, const char *value);
@@ -29,7 +30,7 @@ static void put_time(struct dv_buf *buf, uint32_t number, const struct dv_time *
     dv_pb_end(buf, mark);
 }
 
-static void put_quantity(struct dv_buf *buf, uint32_t number, const struct dv_quantity *quantity)
+void dv_encode_pb_quantity(struct dv_buf *buf, uint32_t number, const struct dv_quantity *quantity)
 {
     size_t mark = dv_pb_begin(buf, number);
     size_t text = dv_pb_begin(buf, 1);
@@ -96,7 +97,7 @@ static void put_value(struct dv_buf *buf, const struct dv_field *field, uint32_t
         put_time(buf, number, value);
         break;
     case DV_TYPE_QUANTITY:
-        put_quantity(buf, number, value);
+        dv_encode_pb_quantity(buf, number, value);
         break;
     case DV_TYPE_RAW:
         put_raw(buf, number, *(const dv_str *)value);

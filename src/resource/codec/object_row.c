@@ -19,6 +19,7 @@
 #include "number/number.h"
 #include "pb/pb.h"
 #include "resource/codec/decode_pb.h"
+#include "resource/codec/encode_pb.h"
 #include "resource/codec/layout.h"
 #include "resource/codec/object_row.h"
 #include "resource/codec/pack_fields.h"
@@ -45,16 +46,6 @@ static void put_time(struct dv_buf *buf, uint32_t number, const struct dv_time *
         if (time->nanos != 0)
             dv_pb_add_number(buf, 2, (uint64_t)(int64_t)time->nanos);
     }
-    dv_pb_end(buf, mark);
-}
-
-static void put_quantity(struct dv_buf *buf, uint32_t number, const struct dv_quantity *quantity)
-{
-    size_t mark = dv_pb_begin(buf, number);
-    size_t text = dv_pb_begin(buf, 1);
-
-    dv_quantity_print(quantity, buf);
-    dv_pb_end(buf, text);
     dv_pb_end(buf, mark);
 }
 
@@ -123,7 +114,7 @@ static void put_value(const struct row *row, const struct dv_field *field, uint3
         put_time(row->buf, number, value);
         break;
     case DV_TYPE_QUANTITY:
-        put_quantity(row->buf, number, value);
+        dv_encode_pb_quantity(row->buf, number, value);
         break;
     case DV_TYPE_RAW:
         put_raw(row, number, *(const dv_str *)value);
