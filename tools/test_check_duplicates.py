@@ -38,6 +38,10 @@ class CheckDuplicates(unittest.TestCase):
         self.assertEqual(findings({"src/a/x.c": SIX + "between\n" + SIX}),
                          ["src/a/x.c:8-13: also in src/a/x.c:1-6"])
 
+    def test_a_declaration_and_its_definition_are_no_duplicate(self):
+        head = "void f(int a,\n" + "".join(f"       int b{i},\n" for i in range(6)) + "       int c)"
+        self.assertEqual(findings({"src/a/x.h": head + ";\n", "src/a/x.c": head + "\n{\n}\n"}), [])
+
     def test_tells_a_longer_run_once_and_whole(self):
         self.assertEqual(findings({"src/a/x.c": SIX + FIVE, "src/b/y.h": SIX + FIVE}),
                          ["src/b/y.h:1-11: also in src/a/x.c:1-11"])
