@@ -13,10 +13,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
-#include "number/number.h"
 #include "pb/pb.h"
 #include "resource/codec/decode_pb.h"
 #include "resource/codec/encode_pb.h"
