@@ -5,13 +5,17 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include <nghttp2/nghttp2.h>
+
 #include "loop/loop.h"
+#include "rest/tests/test_guest2.h"
 #include "rest/tests/test_rest_fixture.h"
 
 /* Clients that do anything in any order, and a handler that answers in any way at any time, from a
  * seed: whatever they do, every call ends once, and nothing is left. */
 
 #define SLOTS 40
+#define GUESTS 6
 #define JOBS 400
 #define STEPS 6000
 
@@ -29,6 +33,8 @@ struct storm {
     struct fixture *fixture;
     uint64_t random;
     struct client clients[SLOTS]; /* fd negative: not connected */
+    struct guest guests[GUESTS];  /* the same, for HTTP/2 */
+    void (*act)(struct storm *storm);
     struct job jobs[JOBS];
     int n_calls;
     int n_answered;
@@ -174,8 +180,9 @@ static void send_part(struct client *client, unsigned which)
         assert_true(errno == EPIPE || errno == ECONNRESET || errno == EAGAIN);
 }
 
-static void act(struct storm *storm, struct client *client)
+static void act(struct storm *storm)
 {
+    struct client *client = &storm->clients[pick(storm, SLOTS)];
     struct linger reset = {.l_onoff = 1, .l_linger = 0};
 
     if (client->fd < 0) {
@@ -204,6 +211,52 @@ static void act(struct storm *storm, struct client *client)
         dv_buf_clear(&client->got);
 }
 
+static void ask(struct storm *storm, struct guest *guest)
+{
+    static const char body[6000];
+
+    switch (pick(storm, 8)) {
+    case 0:
+        (void)guest_begin(guest, "/a", (dv_str){body, pick(storm, sizeof(body))});
+        break;
+    case 1:
+        (void)guest_ask(guest, "POST", "/a", (dv_str){body, pick(storm, sizeof(body))});
+        break;
+    case 2:
+        (void)guest_ask(guest, "HEAD", "/a", DV_STR(""));
+        break;
+    case 3:
+        (void)guest_ask(guest, "GET", "/%zz", DV_STR(""));
+        break;
+    default:
+        (void)guest_ask(guest, "GET", "/a?b=c", DV_STR(""));
+        break;
+    }
+}
+
+static void act_as_guest(struct storm *storm)
+{
+    struct guest *guest = &storm->guests[pick(storm, GUESTS)];
+    struct reply *reply;
+
+    if (guest->fd < 0) {
+        guest_open(guest, storm->fixture, pick(storm, 4) > 0);
+        return;
+    }
+    if (guest->is_closed || guest->n_replies == DV_COUNT(guest->replies) || pick(storm, 40) == 0) {
+        guest_close(guest);
+        return;
+    }
+    if (guest->n_replies == 0 || pick(storm, 3) > 0) {
+        ask(storm, guest);
+        return;
+    }
+    reply = &guest->replies[pick(storm, (unsigned)guest->n_replies)];
+    assert_int_equal(
+        nghttp2_submit_rst_stream(guest->ng, NGHTTP2_FLAG_NONE, reply->id, NGHTTP2_CANCEL), 0);
+    guest_flush(guest);
+}
+
 static bool is_quiet(void *ctx)
 {
     struct storm *storm = ctx;
@@ -214,7 +267,7 @@ static bool is_quiet(void *ctx)
 static void blow(struct storm *storm, struct fixture *fixture)
 {
     for (int step = 0; step < STEPS; step++) {
-        act(storm, &storm->clients[pick(storm, SLOTS)]);
+        storm->act(storm);
         work_on(&storm->jobs[pick(storm, 30)]);
         if (pick(storm, 4) == 0)
             advance(fixture, pick(storm, 200));
@@ -222,6 +275,9 @@ static void blow(struct storm *storm, struct fixture *fixture)
     for (size_t i = 0; i < SLOTS; i++)
         if (pick(storm, 2))
             client_close(&storm->clients[i]); /* the others stay, until they are timed out */
+    for (size_t i = 0; i < GUESTS; i++)
+        if (pick(storm, 2))
+            guest_close(&storm->guests[i]);
     for (size_t i = 0; i < JOBS; i++) {
         if (storm->jobs[i].call)
             answer(&storm->jobs[i]);
@@ -230,19 +286,24 @@ static void blow(struct storm *storm, struct fixture *fixture)
     }
 }
 
-static void whatever_happens_every_call_ends_and_nothing_is_left(void **state)
+static void blow_often(struct fixture *fixture, void (*act_once)(struct storm *storm),
+                       uint64_t n_seeds)
 {
-    struct fixture *fixture = *state;
     struct storm *storm = calloc(1, sizeof(*storm));
 
     storm->fixture = fixture;
-    for (uint64_t seed = 1; seed <= 6; seed++) {
+    storm->act = act_once;
+    for (uint64_t seed = 1; seed <= n_seeds; seed++) {
         storm->random = seed;
         storm->n_calls = storm->n_answered = storm->n_started = storm->n_ended = 0;
         for (size_t i = 0; i < SLOTS; i++)
             storm->clients[i].fd = -1;
-        fixture->options = (struct dv_rest_server_options){
-            .handle = on_request, .ctx = storm, .body_bytes_max = 5000, .unsent_bytes_max = 100000};
+        for (size_t i = 0; i < GUESTS; i++)
+            storm->guests[i].fd = -1;
+        fixture->options.handle = on_request;
+        fixture->options.ctx = storm;
+        fixture->options.body_bytes_max = 5000;
+        fixture->options.unsent_bytes_max = 100000;
         fixture->server = dv_rest_server_open(fixture->loop, DV_STR(":0"), &fixture->options,
                                               &(struct dv_err){.code = DV_OK});
         assert_non_null(fixture->server);
@@ -264,6 +325,8 @@ static void whatever_happens_every_call_ends_and_nothing_is_left(void **state)
         assert_in_range(storm->n_calls, 500, STEPS);
         for (size_t i = 0; i < SLOTS; i++)
             client_close(&storm->clients[i]);
+        for (size_t i = 0; i < GUESTS; i++)
+            guest_close(&storm->guests[i]);
         fixture_close(fixture, 0);
         wait_count(fixture, &fixture->n_closed, (int)seed);
         dv_buf_clear(&fixture->log);
@@ -271,11 +334,25 @@ static void whatever_happens_every_call_ends_and_nothing_is_left(void **state)
     free(storm);
 }
 
+static void whatever_happens_every_call_ends_and_nothing_is_left(void **state)
+{
+    blow_often(*state, act, 6);
+}
+
+static void the_same_holds_for_http2(void **state)
+{
+    struct fixture *fixture = *state;
+
+    fixture_certify(fixture);
+    blow_often(fixture, act_as_guest, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(whatever_happens_every_call_ends_and_nothing_is_left,
                                         fixture_start, fixture_end),
+        cmocka_unit_test_setup_teardown(the_same_holds_for_http2, fixture_start, fixture_end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
