@@ -157,9 +157,9 @@ static bool set_dry_run(struct dv_cli *cli, dv_str value)
 /* A number of things, above zero. */
 static bool read_number(dv_str value, size_t *n)
 {
-    uint32_t number;
+    size_t number;
 
-    if (!dv_str_to_u32(value, &number) || number == 0 || number > NUMBER_MAX)
+    if (!dv_str_to_size(value, &number) || number == 0 || number > NUMBER_MAX)
         return false;
     *n = number;
     return true;
