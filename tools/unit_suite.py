@@ -92,8 +92,8 @@ class UnitSuite:
         return {name: data + hash_of(test["cmd"][0]) for name, test in tests.items()}
 
     def modules(self, tests):
-        """{module: a hash of all that is in its folder}"""
-        return {module: key_of(files_under(f"src/{module}"))
+        """{module: a hash of all that is in its folders}"""
+        return {module: key_of(files_under(f"src/{module}", f"tests/{module}"))
                 for module in {module_of(test) for test in tests.values()}}
 
     @staticmethod
