@@ -106,7 +106,8 @@ class RuntimeWatch:
         """The uids of all pods, None while davitd is away; {uid of a pod: uid of its claim}."""
         try:
             api = self.node.api()
-            claims = {owner["uid"]: one["metadata"]["uid"] for one in api.must("GET", CLAIMS)["items"]
+            claims = {owner["uid"]: one["metadata"]["uid"]
+                      for one in api.must("GET", CLAIMS)["items"]
                       for owner in one["metadata"].get("ownerReferences", ())}
             return {one["metadata"]["uid"] for one in api.must("GET", PODS)["items"]}, claims
         except (OSError, ValueError, AttributeError):

@@ -11,7 +11,9 @@ OFTEN = {"periodSeconds": 1, "failureThreshold": 1, "timeoutSeconds": 1}
 
 
 def condition(status, name):
-    return next((one["status"] for one in status["conditions"] if one["type"] == name), None)
+    """Its status; None: it is not there yet."""
+    return next((one["status"] for one in status.get("conditions", ())
+                 if one["type"] == name), None)
 
 
 def restarts(status, index=0):

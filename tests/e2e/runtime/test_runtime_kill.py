@@ -166,7 +166,8 @@ def test_killed_at_each_step_of_a_pod(make_node):
         until(lambda: sorted(key[1] for key, state in node.containers().items()
                              if state == "RUNNING") == ["one", "two"], WAIT_S,
               lambda: f"both run: {node.containers()}")
-        node.wait_status("p", lambda s: all(one["ready"] for one in s["containerStatuses"]), "ready")
+        node.wait_status("p", lambda s: all(one["ready"] for one in s["containerStatuses"]),
+                         "it is ready")
         node.delete("p")
         kill_at(node, step % 3)
         node.wait_gone("p")
