@@ -1,7 +1,8 @@
 #include "upgrade/wire/outbox.h"
 
-/* What a burst needed beyond this is given back. */
+/* A buffer beyond this is given back once it is far larger than what it held last. */
 #define KEPT_BYTES (64u * 1024u)
+#define FAR_LARGER 8u
 
 void dv_outbox_init(struct dv_outbox *outbox)
 {
@@ -19,11 +20,11 @@ bool dv_outbox_pull(struct dv_outbox *outbox, dv_str *bytes)
 {
     struct dv_buf sent = outbox->pulled;
 
-    dv_buf_clear(&sent);
-    if (sent.size > KEPT_BYTES) {
+    if (sent.size > KEPT_BYTES && sent.n < sent.size / FAR_LARGER) {
         dv_buf_fini(&sent);
         dv_buf_init(&sent, SIZE_MAX);
     }
+    dv_buf_clear(&sent);
     outbox->pulled = outbox->filled;
     outbox->filled = sent;
     *bytes = dv_buf_str(&outbox->pulled);
