@@ -108,10 +108,13 @@ void dv_cri_able_status(const struct CriV1__StatusResponse *answer, struct dv_ar
             dv_str_eq(runtime->name, DV_STR("containerd")))
             read_config(dv_str_from_c(answer->info[i]->value), arena, runtime);
     /* CRI-O does not show whether it can; all of its versions since then do. */
-    if (dv_str_eq(runtime->name, DV_STR("containerd")))
+    if (dv_str_eq(runtime->name, DV_STR("containerd"))) {
         runtime->has_shared_events = !is_at_least(runtime->version, 2, 0, 0);
-    else if (dv_str_eq(runtime->name, DV_STR("cri-o")))
+        runtime->has_image_volumes = is_at_least(runtime->version, 2, 1, 0);
+    } else if (dv_str_eq(runtime->name, DV_STR("cri-o"))) {
         runtime->has_cdi = is_at_least(runtime->version, 1, 28, 0);
+        runtime->has_image_volumes = is_at_least(runtime->version, 1, 31, 0);
+    }
     for (size_t i = 0; i < answer->n_runtime_handlers; i++) {
         const CriV1__RuntimeHandler *handler = answer->runtime_handlers[i];
         const CriV1__RuntimeHandlerFeatures *features = handler->features;

@@ -73,6 +73,7 @@ struct dv_workload_node {
     const struct dv_workload_handler *handlers; /* none: the runtime does not tell */
     size_t n_handlers;
     bool has_supplemental_groups_policy;
+    bool lacks_image_volumes; /* the runtime cannot mount images */
     dv_str runtime_name; /* "containerd", for messages */
     dv_str runtime_version;
 };

@@ -115,6 +115,32 @@ static void knows_the_image_of_sandboxes(void **state)
     assert_str(runtime.sandbox_image, "");
 }
 
+static void knows_who_mounts_images(void **state)
+{
+    static const struct {
+        const char *name;
+        const char *version;
+        bool has_image_volumes;
+    } rows[] = {
+        {"containerd",  "1.6.20~ds1", false},
+        {"containerd",  "v1.7.29",    false},
+        {"containerd",  "v2.0.5",     false},
+        {"containerd",  "v2.1.9",     true },
+        {"cri-o",       "1.30.9",     false},
+        {"cri-o",       "1.31.0",     true },
+        {"cri-dockerd", "9.9.9",      false},
+    };
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    struct dv_cri_runtime runtime;
+
+    (void)state;
+    for (size_t i = 0; i < DV_COUNT(rows); i++) {
+        read_status(rows[i].name, rows[i].version, NULL, arena, &runtime);
+        if (runtime.has_image_volumes != rows[i].has_image_volumes)
+            fail_msg("%s %s", rows[i].name, rows[i].version);
+    }
+}
+
 static void knows_what_handlers_can(void **state)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
@@ -196,8 +222,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(knows_who_applies_cdi_names),  cmocka_unit_test(knows_the_cgroup_driver),
-        cmocka_unit_test(knows_the_image_of_sandboxes), cmocka_unit_test(knows_what_handlers_can),
-        cmocka_unit_test(lists_only_what_has_a_pod),
+        cmocka_unit_test(knows_the_image_of_sandboxes), cmocka_unit_test(knows_who_mounts_images),
+        cmocka_unit_test(knows_what_handlers_can),      cmocka_unit_test(lists_only_what_has_a_pod),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -115,6 +115,7 @@ static void read_runtime(struct dv_runner *runner)
     node->handlers = handlers;
     node->n_handlers = runtime->n_handlers;
     node->has_supplemental_groups_policy = runtime->has_supplemental_groups_policy;
+    node->lacks_image_volumes = !runtime->has_image_volumes;
     node->has_systemd_cgroups = runtime->knows_cgroup_driver && runtime->is_systemd_cgroups;
     node->runtime_name = dv_str_copy(runtime->name, runner->runtime_arena);
     node->runtime_version = dv_str_copy(runtime->version, runner->runtime_arena);

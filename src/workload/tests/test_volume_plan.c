@@ -398,6 +398,25 @@ static void the_pods_own_limit_counts_for_memory(void **state)
     assert_int_equal(plan->n_problems, 1);
 }
 
+/* Whoever asks for one learns what it takes. */
+static void images_need_a_runtime_that_mounts_them(void **state)
+{
+    struct dv_workload_node other = test_node();
+    struct dv_workload_pod pod = test_pod(
+        "volumes: [{name: v, image: {reference: 'r:1'}}], containers: [{name: c, image: x, "
+        "volumeMounts: [{name: v, mountPath: /v}]}]");
+    struct dv_workload_objects objects = {0};
+    struct dv_volume_input input = {.node = &other, .pod = &pod, .objects = &objects};
+
+    (void)state;
+    assert_str(dv_volume_plan(&input, arena)->volumes[0].problem, "");
+    other.lacks_image_volumes = true;
+    other.runtime_name = DV_STR("containerd");
+    other.runtime_version = DV_STR("1.6.20~ds1");
+    assert_str(dv_volume_plan(&input, arena)->volumes[0].problem,
+               "image volumes need containerd 2.1 or CRI-O 1.31; this is containerd 1.6.20~ds1");
+}
+
 static void sub_paths_lead_down(void **state)
 {
     static const struct {
@@ -435,6 +454,7 @@ int main(void)
         doc_test(a_token_is_got_anew_in_time),
         doc_test(a_volume_that_nobody_mounts_is_left_out),
         doc_test(the_pods_own_limit_counts_for_memory),
+        doc_test(images_need_a_runtime_that_mounts_them),
         doc_test(sub_paths_lead_down),
     };
 

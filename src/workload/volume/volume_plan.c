@@ -234,6 +234,17 @@ static dv_str plugin_of(const struct dv_api_volume_source *source)
     return DV_STR_NONE;
 }
 
+/* A runtime that does not know such mounts would be told of one without a source. */
+static void plan_image(const struct dv_workload_node *node, struct dv_arena *arena,
+                       struct dv_volume *volume)
+{
+    volume->kind = DV_VOLUME_IMAGE;
+    if (node->lacks_image_volumes)
+        volume->problem = dv_str_printf(
+            arena, "image volumes need containerd 2.1 or CRI-O 1.31; this is %.*s %.*s",
+            DV_FMT(node->runtime_name), DV_FMT(node->runtime_version));
+}
+
 static void plan_volume(const struct dv_volume_input *input, const struct dv_volume_plan *plan,
                         const struct dv_api_volume *source, struct dv_arena *arena,
                         struct dv_volume *volume)
@@ -252,7 +263,7 @@ static void plan_volume(const struct dv_volume_input *input, const struct dv_vol
     else if (from->host_path)
         plan_host_path(from->host_path, arena, volume);
     else if (from->image)
-        volume->kind = DV_VOLUME_IMAGE;
+        plan_image(input->node, arena, volume);
     else if (volume->plugin.n > 0)
         plan_files(input, source, arena, volume);
     else

@@ -61,3 +61,13 @@ def test_the_token_of_the_service_account(make_node):
     node.wait_phase("p", "Running")
     until(lambda: node.log("p").splitlines()[:1] == ["default"], WAIT_S, node.log("p"))
     assert int(node.log("p").splitlines()[1]) > 20
+
+
+def test_a_volume_that_the_runtime_cannot_mount(node):
+    """containerd 1.6 does not know images as volumes: the pod says what it takes."""
+    node.add(pod("p", container(volumeMounts=[{"name": "v", "mountPath": "/v"}]),
+                 volumes=[{"name": "v", "image": {"reference": "davit.test/busybox:1"}}]))
+    until(lambda: any("image volumes need containerd 2.1" in message
+                      for reason, message in node.events("p") if reason == "FailedMount"),
+          WAIT_S, "an event")
+    assert node.phase("p") == "Pending"
