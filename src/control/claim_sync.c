@@ -92,9 +92,8 @@ static bool go_on(struct claim_job *claim_job, const char *what,
     return true;
 }
 
-static void write_claim(struct claim_job *claim_job, enum dv_subresource subresource,
-                        const struct dv_api_resource_claim *claim,
-                        void (*answered)(struct dv_job *job, const struct dv_api_status *failure))
+static void prepare_write(struct claim_job *claim_job, enum dv_subresource subresource,
+                          const struct dv_api_resource_claim *claim)
 {
     struct dv_job *job = &claim_job->job;
 
@@ -105,7 +104,6 @@ static void write_claim(struct claim_job *claim_job, enum dv_subresource subreso
                                        .name = claim->metadata.name,
                                        .field_manager = DV_STR(DV_CONTROL_CLAIMS_MANAGER),
                                        .value = claim};
-    dv_job_ask(job, answered);
 }
 
 static void on_released(struct dv_job *job, const struct dv_api_status *failure)
@@ -127,8 +125,9 @@ static void remove_finalizer(struct claim_job *claim_job)
         remove_garbage(claim_job);
         return;
     }
-    write_claim(claim_job, DV_SUB_NONE, dv_control_without_finalizer(claim, claim_job->job.arena),
-                on_released);
+    prepare_write(claim_job, DV_SUB_NONE,
+                  dv_control_without_finalizer(claim, claim_job->job.arena));
+    dv_job_ask(&claim_job->job, on_released);
 }
 
 static void on_status_written(struct dv_job *job, const struct dv_api_status *failure)
@@ -202,6 +201,23 @@ static bool is_to_wait(struct claim_job *claim_job)
     return !claim_job->release.removes_finalizer;
 }
 
+/* Writes the status, and the finalizers with it where one write can: a claim without an allocation
+ * needs ours no more. */
+static void write_status(struct claim_job *claim_job)
+{
+    struct dv_job *job = &claim_job->job;
+    const struct dv_release *release = &claim_job->release;
+    const struct dv_api_resource_claim *claim = release->status;
+    bool sets_finalizers = job->control->options.cluster->is_embedded &&
+                           release->removes_finalizer && !claim->status.allocation;
+
+    if (sets_finalizers)
+        claim = dv_control_without_finalizer(claim, job->arena);
+    prepare_write(claim_job, DV_SUB_STATUS, claim);
+    job->request.sets_finalizers = sets_finalizers;
+    dv_job_ask(job, on_status_written);
+}
+
 static void decide(struct claim_job *claim_job)
 {
     struct dv_job *job = &claim_job->job;
@@ -210,7 +226,7 @@ static void decide(struct claim_job *claim_job)
     dv_control_plan_release(claim_of(claim_job), claim_job->stays, job->arena, release);
     claim_job->is_waiting = is_to_wait(claim_job);
     if (release->status)
-        write_claim(claim_job, DV_SUB_STATUS, release->status, on_status_written);
+        write_status(claim_job);
     else
         remove_finalizer(claim_job);
 }
