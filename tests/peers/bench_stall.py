@@ -36,7 +36,7 @@ class World:
     def __init__(self, folder, options):
         os.makedirs(folder)
         self.folder = folder
-        self.options = options  # more of davitd's
+        self.options = [one.format(folder=folder) for one in options]  # more of davitd's
         self.procs = Procs(folder)
         self.node = ApiNode(self.procs, folder)
         self.kept = {}
