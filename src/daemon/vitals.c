@@ -8,6 +8,7 @@
 #include "base/defs.h"
 #include "base/log.h"
 #include "base/metric.h"
+#include "base/num.h"
 #include "daemon/service_manager.h"
 #include "loop/loop.h"
 
@@ -30,7 +31,7 @@ struct dv_vitals {
     struct dv_histogram *holds;
     struct dv_gauge *longest;
     struct dv_gauge *longest_cpu;
-    struct dv_loop_hold worst; /* the longest since the last print */
+    struct dv_loop_hold worst; /* the most of each since the last print, by whichever turn */
     struct dv_timer feed;
     uint64_t feed_ms; /* 0: there is no watchdog */
     struct dv_timer rest;
@@ -43,8 +44,8 @@ static void on_held(void *ctx, const struct dv_loop_hold *hold)
     struct dv_vitals *vitals = ctx;
 
     dv_histogram_observe_ns(vitals->holds, hold->wall_ns);
-    if (hold->wall_ns > vitals->worst.wall_ns)
-        vitals->worst = *hold;
+    vitals->worst.wall_ns = dv_u64_max(vitals->worst.wall_ns, hold->wall_ns);
+    vitals->worst.cpu_ns = dv_u64_max(vitals->worst.cpu_ns, hold->cpu_ns);
     if (hold->cpu_ns > HOLD_WARN_NS)
         dv_log(DV_LOG_WARN, "daemon: one turn of the loop took long",
                DV_F_U64("cpu_ms", hold->cpu_ns / 1000000u),
@@ -119,7 +120,7 @@ struct dv_vitals *dv_vitals_new(struct dv_loop *loop, struct dv_metrics *metrics
     };
     static const struct dv_family_spec longest_cpu = {
         .name = "davit_loop_longest_hold_cpu_seconds",
-        .help = "Processor time of the turn that davit_loop_longest_hold_seconds tells of",
+        .help = "Most processor time of one turn since these metrics were last read",
     };
     struct dv_vitals *vitals = DV_ALLOC(struct dv_vitals);
 

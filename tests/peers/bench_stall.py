@@ -70,11 +70,11 @@ class World:
         text = self.api.ask("GET", "/metrics").body.decode()
         found = dict(re.findall(r"^davit_loop_longest_hold_(\w+) (\S+)$", text, re.M))
         hold = (float(found["seconds"]) * 1000, float(found["cpu_seconds"]) * 1000)
-        self.worst = max(self.worst, hold)
+        self.worst = tuple(map(max, self.worst, hold))
         return text
 
     def take_hold_ms(self):
-        """(wall, cpu) of the longest turn since the last time."""
+        """The most (wall, cpu) of a turn since the last time, each by whichever turn."""
         self.metrics()
         worst, self.worst = self.worst, (0, 0)
         return worst
