@@ -19,6 +19,7 @@ struct block {
 struct dv_arena {
     struct block *block; /* the one being filled */
     size_t used;         /* of its data */
+    size_t filled;       /* of the older ones, with what alignment may have cost in one block */
     size_t size_bytes;
 };
 
@@ -82,10 +83,10 @@ void dv_arena_reset(struct dv_arena *arena)
         free(keep);
         arena->block = NULL;
         arena->size_bytes = sizeof(*arena);
-        arena->used = 0;
+        arena->used = arena->filled = 0;
         return;
     }
-    arena->used = 0;
+    arena->used = arena->filled = 0;
     arena->size_bytes = sizeof(*arena) + sizeof(*keep) + keep->size;
 }
 
@@ -94,21 +95,43 @@ size_t dv_arena_size_bytes(const struct dv_arena *arena)
     return arena->size_bytes;
 }
 
-static void add_block(struct dv_arena *arena, size_t n)
+size_t dv_arena_used_bytes(const struct dv_arena *arena)
 {
-    size_t size = arena->block ? arena->block->size * 2 : FIRST_BLOCK_BYTES;
+    return arena->filled + arena->used;
+}
+
+static void add_block(struct dv_arena *arena, size_t size)
+{
     struct block *block;
     size_t total;
 
-    size = dv_size_max(dv_size_min(size, BLOCK_BYTES_MAX), n);
     if (!dv_size_add(size, sizeof(*block), &total))
         abort();
     block = dv_realloc(NULL, total); /* zeroed as it is handed out */
     block->size = size;
     block->next = arena->block;
+    if (arena->block)
+        arena->filled += arena->used + _Alignof(max_align_t);
     arena->block = block;
     arena->used = 0;
     arena->size_bytes += total;
+}
+
+struct dv_arena *dv_arena_new_sized(size_t n)
+{
+    struct dv_arena *arena = dv_arena_new();
+
+    add_block(arena, n);
+    return arena;
+}
+
+/* The size of the next block, which has room for n bytes. */
+static size_t next_size(const struct dv_arena *arena, size_t n)
+{
+    size_t size = arena->block ? arena->block->size * 2 : FIRST_BLOCK_BYTES;
+
+    size = dv_size_max(size, FIRST_BLOCK_BYTES);
+    return dv_size_max(dv_size_min(size, BLOCK_BYTES_MAX), n);
 }
 
 void *dv_arena_alloc_raw(struct dv_arena *arena, size_t n, size_t align)
@@ -116,7 +139,7 @@ void *dv_arena_alloc_raw(struct dv_arena *arena, size_t n, size_t align)
     size_t at = (arena->used + align - 1) & ~(align - 1);
 
     if (!arena->block || at > arena->block->size || n > arena->block->size - at) {
-        add_block(arena, n);
+        add_block(arena, next_size(arena, n));
         at = 0;
     }
     arena->used = at + n;

@@ -10,12 +10,16 @@
 struct dv_arena;
 
 struct dv_arena *dv_arena_new(void);
+/* With room for n bytes from the start: for what is copied once and then kept for long. */
+struct dv_arena *dv_arena_new_sized(size_t n);
 void dv_arena_free(struct dv_arena *arena);   /* NULL is fine */
 void dv_arena_freep(struct dv_arena **arena); /* for DV_CLEANUP */
 /* Frees everything in the arena, and keeps one block for the next use. */
 void dv_arena_reset(struct dv_arena *arena);
 /* The memory that the arena has from the system, overhead included. */
 size_t dv_arena_size_bytes(const struct dv_arena *arena);
+/* What dv_arena_new_sized needs so that the same allocations fit. */
+size_t dv_arena_used_bytes(const struct dv_arena *arena);
 
 /* Allocates zeroed memory; `align` is a power of two. n == 0 gives a valid pointer to nothing. */
 void *dv_arena_alloc(struct dv_arena *arena, size_t n, size_t align)

@@ -172,7 +172,9 @@ void dv_cri_print_text(dv_str text, dv_str id, dv_str name, struct dv_buf *buf);
 #define DV_CRI_LABEL_POD_UID "io.kubernetes.pod.uid"
 
 /* All that the runtime has of one pod, seen at one time. Lists are newest first (by attempt of
- * sandboxes and by time of creation), and hold what has ended too, until it is removed. */
+ * sandboxes and by time of creation), and hold what has ended too, until it is removed. What nobody
+ * looks at is left out: labels, the annotations of sandboxes and images, resources, and of mounts
+ * all but their paths. */
 struct dv_cri_pod {
     dv_str uid;
     const struct CriV1__PodSandboxStatus *const *sandboxes;

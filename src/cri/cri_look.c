@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "cri/cri.h"
+#include "cri/cri_keep.h"
 #include "cri/cri_list.h"
 #include "cri/cri_state.h"
 #include "cri/cri_view.h"
@@ -50,24 +51,24 @@ struct dv_cri_look {
 
 static struct dv_cri_item *new_item(const struct dv_cri_listed *listed)
 {
-    struct dv_arena *arena = dv_arena_new();
-    struct dv_cri_item *item = DV_NEW(arena, struct dv_cri_item);
+    struct dv_cri_item *item = dv_alloc(sizeof(*item) + listed->id.n + 1 + listed->uid.n);
+    char *at = item->text;
 
-    *item = (struct dv_cri_item){
-        .kind = listed->kind,
-        .id = dv_str_copy(listed->id, arena),
-        .uid = dv_str_copy(listed->uid, arena),
-        .state = listed->state,
-        .arena = arena,
-        .n_refs = 1,
-    };
+    item->kind = listed->kind;
+    item->n_refs = 1;
+    item->state = listed->state;
+    item->id = dv_str_put(listed->id, &at);
+    at++;
+    item->uid = dv_str_put(listed->uid, &at);
     return item;
 }
 
 static void unref_item(struct dv_cri_item *item)
 {
-    if (--item->n_refs == 0)
-        dv_arena_free(item->arena);
+    if (--item->n_refs > 0)
+        return;
+    dv_arena_free(item->arena);
+    free(item);
 }
 
 static void free_items(struct dv_cri_items *items)
@@ -240,12 +241,20 @@ static struct dv_cri_item *find_kept(const struct dv_cri_look *look,
 
 static void fetch_more(struct dv_cri_look *look);
 
-/* `status_id` is what the answer is about; NULL when there is none. */
-static void end_fetch(struct fetch *fetch, const void *status, const char *status_id,
-                      const struct dv_err *err)
+/* Whether the answer is about what was asked for. */
+static bool is_about(const struct fetch *fetch, const char *id)
 {
     struct dv_cri_look *look = fetch->look;
-    struct dv_cri_item *item = fetch->item;
+
+    return dv_str_eq(dv_str_from_c(id), fetch->item->id) ||
+           dv_fail(&look->err, DV_INTERNAL, "the runtime was asked for %.*s and told of %s",
+                   DV_FMT(fetch->item->id), id);
+}
+
+/* What is gone has no status. */
+static void end_fetch(struct fetch *fetch, const struct dv_err *err)
+{
+    struct dv_cri_look *look = fetch->look;
 
     fetch->item = NULL;
     look->n_running--;
@@ -253,30 +262,29 @@ static void end_fetch(struct fetch *fetch, const void *status, const char *statu
         return;
     if (err && err->code != DV_NOT_FOUND)
         look->err = *err;
-    else if (status && !dv_str_eq(dv_str_from_c(status_id), item->id))
-        (void)dv_fail(&look->err, DV_INTERNAL, "the runtime was asked for %.*s and told of %s",
-                      DV_FMT(item->id), status_id);
-    else
-        item->status = status;
     fetch_more(look);
 }
 
 static void on_sandbox_status(struct dv_cri_call *call, const void *answer,
                               const struct dv_err *err)
 {
+    struct fetch *fetch = DV_CONTAINER(call, struct fetch, call);
     const CriV1__PodSandboxStatusResponse *response = answer;
 
-    end_fetch(DV_CONTAINER(call, struct fetch, call), response ? response->status : NULL,
-              response ? response->status->id : NULL, err);
+    if (response && is_about(fetch, response->status->id))
+        fetch->item->status = dv_cri_keep_sandbox(response->status, &fetch->item->arena);
+    end_fetch(fetch, err);
 }
 
 static void on_container_status(struct dv_cri_call *call, const void *answer,
                                 const struct dv_err *err)
 {
+    struct fetch *fetch = DV_CONTAINER(call, struct fetch, call);
     const CriV1__ContainerStatusResponse *response = answer;
 
-    end_fetch(DV_CONTAINER(call, struct fetch, call), response ? response->status : NULL,
-              response ? response->status->id : NULL, err);
+    if (response && is_about(fetch, response->status->id))
+        fetch->item->status = dv_cri_keep_container(response->status, &fetch->item->arena);
+    end_fetch(fetch, err);
 }
 
 static void start_fetch(struct fetch *fetch, struct dv_cri_look *look, struct dv_cri_item *item)
@@ -285,12 +293,11 @@ static void start_fetch(struct fetch *fetch, struct dv_cri_look *look, struct dv
     CriV1__ContainerStatusRequest container = CRI_V1__CONTAINER_STATUS_REQUEST__INIT;
     bool is_sandbox = item->kind == DV_CRI_SANDBOX;
 
-    sandbox.pod_sandbox_id = container.container_id = dv_str_to_c(item->id, item->arena);
+    sandbox.pod_sandbox_id = container.container_id = item->id.p;
     fetch->look = look;
     fetch->item = item;
     fetch->call = (struct dv_cri_call){
         .method = is_sandbox ? DV_CRI_POD_SANDBOX_STATUS : DV_CRI_CONTAINER_STATUS,
-        .arena = item->arena,
         .done = is_sandbox ? on_sandbox_status : on_container_status,
     };
     look->n_running++;

@@ -32,13 +32,14 @@ struct dv_cri_look;
  * hands it on to the next; two snapshots hold it meanwhile. */
 struct dv_cri_item {
     enum dv_cri_kind kind;
-    dv_str id;
+    unsigned n_refs;
+    dv_str id;              /* its end is that of a C string */
     dv_str uid;             /* of its pod */
     int64_t state;          /* as it was listed */
-    const void *status;     /* its PodSandboxStatus or ContainerStatus */
-    struct dv_arena *arena; /* of all this */
-    unsigned n_refs;
-    uint64_t listing; /* the last one that it was in */
+    const void *status;     /* its PodSandboxStatus or ContainerStatus, see cri_keep.h */
+    struct dv_arena *arena; /* of the status; NULL: there is none */
+    uint64_t listing;       /* the last one that it was in */
+    char text[];
 };
 
 struct dv_cri_items {

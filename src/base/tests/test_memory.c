@@ -53,6 +53,27 @@ static void arena_reset_gives_large_blocks_back(void **state)
     assert_non_null(DV_NEW_ARRAY(arena, uint64_t, 3));
 }
 
+/* What is allocated in one arena fits into one that is made for it, to the last block. */
+static void arena_of_a_size_has_one_block(void **state)
+{
+    (void)state;
+    for (size_t n_parts = 0; n_parts < 200; n_parts++) {
+        DV_CLEANUP(dv_arena_freep) struct dv_arena *first = dv_arena_new();
+        DV_CLEANUP(dv_arena_freep) struct dv_arena *second = NULL;
+        size_t size;
+
+        for (size_t i = 0; i < n_parts; i++)
+            (void)dv_arena_alloc(first, i * 3, (size_t)1 << (i % 5));
+        second = dv_arena_new_sized(dv_arena_used_bytes(first));
+        size = dv_arena_size_bytes(second);
+        for (size_t i = 0; i < n_parts; i++)
+            (void)dv_arena_alloc(second, i * 3, (size_t)1 << (i % 5));
+        assert_int_equal(dv_arena_size_bytes(second), size);
+        (void)dv_arena_alloc(second, 1000, 1); /* it still grows */
+        assert_true(dv_arena_size_bytes(second) > size);
+    }
+}
+
 static void arena_free_accepts_null(void **state)
 {
     (void)state;
@@ -129,6 +150,7 @@ int main(void)
         cmocka_unit_test(arena_memory_is_zeroed_and_aligned),
         cmocka_unit_test(arena_allocations_do_not_overlap),
         cmocka_unit_test(arena_reset_gives_large_blocks_back),
+        cmocka_unit_test(arena_of_a_size_has_one_block),
         cmocka_unit_test(arena_free_accepts_null),
         cmocka_unit_test(vec_grows_on_the_heap_and_in_an_arena),
         cmocka_unit_test(buf_keeps_its_ceiling_and_says_so_once),
