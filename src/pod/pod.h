@@ -112,7 +112,7 @@ struct dv_pod_input {
     struct dv_arena *arena;
     struct dv_pod_spec spec;
     dv_str json;              /* the Pod as it came, for the store; empty when it came typed */
-    struct dv_object *object; /* the Pod that the spec points into; NULL when it came as text */
+    struct dv_object *object; /* the Pod, if it came typed: with claims the spec points into it */
 };
 struct dv_pod_input *dv_pod_input_parse(dv_str json, struct dv_err *err);
 /* Takes a reference to the object. */
@@ -300,6 +300,10 @@ void dv_pods_release(struct dv_pods *pods, struct dv_pod_release *release,
 /* Gives up waiting for a driver that does not answer; `done` still runs. A write that has begun is
  * finished. */
 void dv_pods_cancel_release(struct dv_pod_release *release);
+
+/* Tells of a newer object of an admitted pod, to be kept instead of the one that it came with: who
+ * tells has it anyway. Takes a reference of its own. */
+void dv_pods_renew(struct dv_pods *pods, struct dv_object *object);
 
 /* Pods of the API that were released, by hand or because they ended, before the API knew are not
  * admitted again. They are remembered on the disk until the caller says that the API knows. */

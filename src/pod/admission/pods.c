@@ -104,6 +104,18 @@ struct dv_pod *dv_pods_get(const struct dv_pods *pods, const struct dv_pod_ref *
                       dv_str_printf(arena, "%.*s/%.*s", DV_FMT(namespace), DV_FMT(ref->name)));
 }
 
+void dv_pods_renew(struct dv_pods *pods, struct dv_object *object)
+{
+    struct dv_pod *pod = dv_map_get(&pods->by_uid, object->meta->uid);
+
+    if (!pod || pod->state != DV_POD_ADMITTED || !pod->object || pod->spec.object ||
+        object->size_bytes > DV_POD_PRINTED_BYTES_MAX)
+        return; /* something else needs the one that it has */
+    dv_object_ref(object);
+    dv_object_unref(pod->object);
+    pod->object = object;
+}
+
 void dv_pods_fail_unknown(const struct dv_pod_ref *ref, struct dv_err *err)
 {
     dv_str namespace = ref->namespace.n > 0 ? ref->namespace : DV_STR("default");

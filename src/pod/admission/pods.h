@@ -30,8 +30,10 @@ struct dv_owner;
 
 struct dv_pod {
     struct dv_pods *pods;
-    struct dv_arena *arena;   /* of everything it has, but for the next one and `row_text` */
-    struct dv_object *object; /* the Pod that the spec points into; NULL: that is in the arena */
+    struct dv_arena *arena; /* of everything it has, but for the next one and `row_text` */
+    /* The Pod as it came typed, or a newer one, for its row; when it uses claims the spec points
+     * into it. NULL: it came as text, or its row is long and kept. */
+    struct dv_object *object;
     struct dv_pod_spec spec;
     dv_str row;             /* for the store; empty: it is printed from the object */
     struct dv_buf row_text; /* the memory of a row that was printed from an object */

@@ -13,14 +13,20 @@
 #include "store/store_saver.h"
 #include "topology/topology.h"
 
-/* A row that is quickly printed again is not kept. */
-static void drop_row(struct dv_pod *pod)
+/* A row that is quickly printed again is not kept; of a long one the object is not, unless claims
+ * need it. */
+static void drop_row_or_object(struct dv_pod *pod)
 {
-    if (!pod->object || pod->object->size_bytes > DV_POD_PRINTED_BYTES_MAX)
+    if (!pod->object)
         return;
-    pod->row = DV_STR_NONE;
-    dv_buf_fini(&pod->row_text);
-    dv_buf_init(&pod->row_text, DV_POD_ROW_BYTES_MAX);
+    if (pod->object->size_bytes <= DV_POD_PRINTED_BYTES_MAX) {
+        pod->row = DV_STR_NONE;
+        dv_buf_fini(&pod->row_text);
+        dv_buf_init(&pod->row_text, DV_POD_ROW_BYTES_MAX);
+    } else if (!pod->spec.object) {
+        dv_object_unref(pod->object);
+        pod->object = NULL;
+    }
 }
 
 static void on_admission_saved(struct dv_save *save, const struct dv_err *err)
@@ -30,7 +36,7 @@ static void on_admission_saved(struct dv_save *save, const struct dv_err *err)
     if (err)
         dv_topology_count(op->pods->options.topology, DV_TOPOLOGY_FAILED, &op->pods->counts);
     else
-        drop_row(op->pod);
+        drop_row_or_object(op->pod);
     dv_pod_operation_go(op, err ? dv_pod_operation_fail(op, err) : DV_STEP_DONE);
 }
 

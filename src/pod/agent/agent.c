@@ -80,6 +80,8 @@ void dv_agent_pod_set_object(struct dv_agent_pod *pod, struct dv_object *object)
 
     dv_object_unref(pod->object);
     pod->object = object ? dv_object_ref(object) : NULL;
+    if (object)
+        dv_pods_renew(pod->agent->options.pods, object);
     if (dv_agent_pod_is_accounted_for(pod) != was_accounted_for) {
         dv_agent_note_holder(pod->agent, pod->uid);
         dv_agent_node_look(pod->agent);

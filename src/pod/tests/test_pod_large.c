@@ -81,6 +81,45 @@ static void a_long_pod_is_admitted_and_is_there_after_a_restart(void **state)
     assert_int_equal(view.spec->origin, DV_POD_ORIGIN_API);
 }
 
+/* Each of its objects would be kept for as long as the pod is there. */
+static void a_pod_keeps_its_newest_object_only(void **state)
+{
+    struct host *host = *state;
+    struct dv_pod_input *first = make_typed("p0", 1);
+    struct dv_pod_input *second = make_typed("p0", 1);
+    struct dv_object *object = dv_object_ref(first->object);
+    struct asked asked;
+
+    host_ask_input(host, &asked, first);
+    rig_wait_count(&host->rig, &asked.n_done, 1);
+    assert_int_equal(object->n_refs, 2);
+    dv_pods_renew(host->pods, second->object);
+    assert_int_equal(object->n_refs, 1);
+    assert_int_equal(second->object->n_refs, 2);
+    dv_object_unref(object);
+    dv_pod_input_free(second);
+    host_check(host, "p0=g0 ");
+    dv_pods_save_all(host->pods);
+    host_check(host, "p0=g0 ");
+}
+
+static void a_long_pod_keeps_its_row_only(void **state)
+{
+    struct host *host = *state;
+    struct dv_pod_input *input = make_typed("p0", TEXT_BYTES);
+    struct dv_object *object = dv_object_ref(input->object);
+    struct asked asked;
+
+    host_ask_input(host, &asked, input);
+    rig_wait_count(&host->rig, &asked.n_done, 1);
+    assert_int_equal(object->n_refs, 1);
+    dv_pods_renew(host->pods, object);
+    assert_int_equal(object->n_refs, 1);
+    dv_object_unref(object);
+    dv_pods_save_all(host->pods);
+    host_check(host, "p0=g0 ");
+}
+
 /* After any number of turns: what is being printed, too. */
 static void a_long_pod_can_be_given_up_at_any_time(void **state)
 {
@@ -266,6 +305,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         host_test(a_long_pod_is_admitted_and_is_there_after_a_restart),
+        host_test(a_pod_keeps_its_newest_object_only),
+        host_test(a_long_pod_keeps_its_row_only),
         host_test(a_long_pod_can_be_given_up_at_any_time),
         host_test(all_may_end_while_a_long_pod_is_printed),
         host_test(a_pod_that_is_too_long_to_be_stored_asks_nobody),
