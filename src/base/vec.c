@@ -6,11 +6,14 @@
 #include "base/arena.h"
 #include "base/num.h"
 
+/* Many vectors of large elements have one for ever. */
+#define LARGE_BYTES 64u
+
 void *dv_vec_grow(void *elements, size_t n, size_t *size, size_t element_bytes,
                   struct dv_arena *arena)
 {
     if (n == *size) {
-        size_t wanted = n ? n * 2 : 4;
+        size_t wanted = n ? n * 2 : element_bytes < LARGE_BYTES ? 4 : 1;
         size_t bytes;
         void *grown;
 

@@ -144,7 +144,7 @@ void dv_life_free(struct dv_life *life)
     dv_vec_fini(&life->ips);
     life_sync_free(life->sync);
     life_ending_free(life->ending);
-    dv_object_unref(life->status);
+    dv_arena_free(life->status_arena);
     life_set_text(&life->held_reason, DV_STR_NONE);
     life_set_text(&life->held_message, DV_STR_NONE);
     free(life);
@@ -152,7 +152,7 @@ void dv_life_free(struct dv_life *life)
 
 const struct dv_api_pod_status *dv_life_status(const struct dv_life *life)
 {
-    return life->status ? &((const struct dv_api_pod *)life->status->value)->status : NULL;
+    return life->status;
 }
 
 struct dv_strs dv_life_ips(const struct dv_life *life)

@@ -60,6 +60,8 @@ void life_forget(struct dv_life *life, uint32_t id)
     i = (size_t)(pending - life->pending.v);
     free(pending->texts);
     dv_vec_remove_swap(&life->pending, i);
+    if (life->pending.n == 0)
+        dv_vec_fini(&life->pending); /* nothing is under way in most pods, most of the time */
 }
 
 bool life_is_pending(const struct dv_life *life, enum dv_life_action_kind kind, dv_str id)

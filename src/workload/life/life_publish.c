@@ -13,7 +13,7 @@
 const struct dv_api_pod_status *life_status_before(const struct life_look *look)
 {
     if (look->life->status)
-        return &((const struct dv_api_pod *)look->life->status->value)->status;
+        return look->life->status;
     return &look->pod->status;
 }
 
@@ -90,19 +90,32 @@ static void keep_ips(struct dv_life *life)
         *dv_vec_add(&life->ips) = status->pod_i_ps[i].ip;
 }
 
+/* A copy in one block of a new arena. */
+static struct dv_api_pod_status *copy_status(const struct dv_api_pod_status *status,
+                                             struct dv_arena **arena)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *trial = dv_arena_new();
+    struct dv_api_pod_status *copy = DV_NEW(trial, struct dv_api_pod_status);
+
+    dv_message_copy(&dv_message_pod_status, status, trial, copy);
+    *arena = dv_arena_new_sized(dv_arena_used_bytes(trial));
+    copy = DV_NEW(*arena, struct dv_api_pod_status);
+    dv_message_copy(&dv_message_pod_status, status, *arena, copy);
+    return copy;
+}
+
 static void store(struct life_look *look, const struct dv_api_pod_status *status)
 {
-    struct dv_api_pod pod = {.status = *status};
-    const struct dv_api_pod_status *old = life_status_before(look);
-    struct dv_object *object;
+    struct dv_life *life = look->life;
+    struct dv_arena *arena;
 
-    if (look->life->status && dv_message_eq(&dv_message_pod_status, old, status))
+    if (life->status && dv_message_eq(&dv_message_pod_status, life->status, status))
         return;
-    object = dv_object_new(dv_kind(DV_KIND_POD), &pod);
-    dv_object_unref(look->life->status); /* not sooner: its texts may be in the new one */
-    look->life->status = object;
+    life->status = copy_status(status, &arena);
+    dv_arena_free(life->status_arena); /* not sooner: its texts may be in the new one */
+    life->status_arena = arena;
     look->has_new_status = true;
-    keep_ips(look->life);
+    keep_ips(life);
 }
 
 /* ---- the phase ---- */

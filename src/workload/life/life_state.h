@@ -25,7 +25,6 @@ struct dv_api_container;
 struct dv_api_pod;
 struct dv_api_pod_status;
 struct dv_arena;
-struct dv_object;
 struct life_ending;
 struct life_sync;
 
@@ -106,9 +105,9 @@ struct dv_life {
     DV_VEC(struct life_pending) pending;
     struct life_sync *sync;
     struct life_ending *ending;
-    /* The status as published; an object so that it is one block. */
-    struct dv_object *status;
-    DV_VEC(dv_str) ips; /* of that status */
+    struct dv_api_pod_status *status; /* as published; NULL: not yet */
+    struct dv_arena *status_arena;    /* of that */
+    DV_VEC(dv_str) ips;               /* of that status */
     /* The phase, reason and message that are held back until everything is released. */
     enum life_phase phase;
     dv_str held_reason;
