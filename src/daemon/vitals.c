@@ -22,7 +22,7 @@
 /* Memory is given back when so much more of it is free than after the last time, and there was
  * hardly any work in the last REST_MS. */
 #define REST_MS 3000u
-#define FREED_BYTES (256u * 1024u)
+#define FREED_BYTES (64u * 1024u)
 #define CALM_CLOCKS (CLOCKS_PER_SEC / 20)
 
 struct dv_vitals {
