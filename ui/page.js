@@ -29,8 +29,8 @@ export function clock(at) {
 
 /** How a word that says how something is looks; "" for most. */
 export function tone(word) {
-  if (/^(Running|Succeeded|prepared|admitted|registered|Healthy|Normal|there|allocated)$/.test(word)) return "good";
-  if (/^(Pending|pending|waiting|wanted|preparing|unpreparing|terminating|admitting|connecting|registering|Unknown)$/.test(word)) return "warn";
+  if (/^(Running|Succeeded|prepared|admitted|running|registered|Healthy|Normal|there|allocated)$/.test(word)) return "good";
+  if (/^(Pending|pending|waiting|wanted|preparing|unpreparing|terminating|admitting|starting|pulling|ending|connecting|registering|Unknown)$/.test(word)) return "warn";
   if (/^(Failed|failing|gone|removed|Unhealthy|Warning|refused)$/.test(word)) return "bad";
   return "";
 }

@@ -127,6 +127,13 @@ enum dv_runner_state {
 };
 enum dv_runner_state dv_runner_state(const struct dv_runner *runner, dv_str uid);
 
+/* What a pod that was given does, in a word for people. */
+struct dv_runner_doing {
+    const char *word; /* "starting", "pulling", "running", "ending", "ended"; NULL: not given */
+    dv_str image;     /* that is pulled, or waited for; borrowed until the next turn */
+};
+struct dv_runner_doing dv_runner_doing(const struct dv_runner *runner, dv_str uid);
+
 /* The status that the API should have; NULL: the runner has none to tell. Borrowed until the next
  * turn. */
 const struct dv_api_pod_status *dv_runner_status(const struct dv_runner *runner, dv_str uid);

@@ -95,6 +95,57 @@ void dv_runner_pod_note(struct dv_runner_pod *pod, const struct dv_life_note *no
                      note->message);
 }
 
+/* ---- in a word ---- */
+
+/* The image that is being pulled, or could not be pulled and will be tried again; empty: none. */
+static dv_str image_awaited(const struct dv_runner_pod *pod)
+{
+    static const dv_str reasons[] = {
+        DV_STR_INIT("ErrImagePull"),
+        DV_STR_INIT("ImagePullBackOff"),
+        DV_STR_INIT("RegistryUnavailable"),
+        DV_STR_INIT("SignatureValidationFailed"),
+    };
+    const struct dv_api_pod_status *status = dv_life_status(pod->life);
+    struct dv_link *link;
+
+    DV_LIST_EACH (&pod->jobs, link) {
+        const struct dv_runner_job *job = DV_CONTAINER(link, struct dv_runner_job, link);
+
+        if (job->action.kind == DV_LIFE_PULL_IMAGE)
+            return job->action.image;
+    }
+    for (size_t i = 0; status && i < status->n_container_statuses; i++) {
+        const struct dv_api_container_status *container = &status->container_statuses[i];
+
+        for (size_t k = 0; container->state.waiting && k < DV_COUNT(reasons); k++)
+            if (dv_str_eq(container->state.waiting->reason, reasons[k]))
+                return container->image;
+    }
+    return DV_STR_NONE;
+}
+
+struct dv_runner_doing dv_runner_doing(const struct dv_runner *runner, dv_str uid)
+{
+    const struct dv_runner_pod *pod = dv_map_get(&runner->pods, uid);
+    const struct dv_api_pod_status *status;
+    dv_str image;
+
+    if (!pod || !pod->is_given)
+        return (struct dv_runner_doing){0};
+    if (pod->stage >= DV_LIFE_TERMINATED)
+        return (struct dv_runner_doing){.word = "ended"};
+    if (pod->stage == DV_LIFE_TERMINATING)
+        return (struct dv_runner_doing){.word = "ending"};
+    status = dv_life_status(pod->life);
+    image = image_awaited(pod);
+    if (image.n > 0)
+        return (struct dv_runner_doing){.word = "pulling", .image = image};
+    if (status && dv_str_eq(status->phase, DV_STR("Running")))
+        return (struct dv_runner_doing){.word = "running"};
+    return (struct dv_runner_doing){.word = "starting"};
+}
+
 /* ---- facts ---- */
 
 static uint64_t view_ms(const struct dv_runner_pod *pod)

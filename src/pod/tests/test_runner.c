@@ -261,6 +261,15 @@ static bool is_q_running(struct world *world)
     return strcmp(phase_of(world, "q"), "Running") == 0;
 }
 
+static void expect_doing(struct world *world, const char *name, const char *want, const char *image)
+{
+    struct dv_runner_doing doing =
+        dv_runner_doing(world->runner, dv_str_from_c(uid_of(world, name)));
+
+    assert_string_equal(doing.word, want);
+    assert_str(doing.image, image);
+}
+
 /* A registry that hangs holds up its own pod, and others only for a moment. */
 static void pulls_beside_one_that_hangs(void **state)
 {
@@ -279,8 +288,11 @@ static void pulls_beside_one_that_hangs(void **state)
         pass(world, 1000);
     }
     assert_false(is_q_running(world)); /* one at a time, as long as that is short */
+    expect_doing(world, "p", "pulling", "busybox:latest");
     must(world, "the other one running", is_q_running);
     assert_false(is_running(world));
+    expect_doing(world, "p", "pulling", "busybox:latest");
+    expect_doing(world, "q", "running", "");
     delete_pod(world, "p", 1);
     must(world, "gone", is_gone);
 }

@@ -189,6 +189,23 @@ static void add_runs(NodeV1__PodStatus *pod, const struct dv_node *node, dv_str 
     }
 }
 
+/* Says what the pod does: one that was admitted may be run by davitd itself. */
+static void add_state(NodeV1__PodStatus *pod, const struct dv_node *node,
+                      const struct dv_pod_view *view, struct dv_arena *arena)
+{
+    struct dv_runner_doing doing = {0};
+
+    pod->state = dv_pod_state_name(view->state);
+    pod->awaited = dv_str_to_c(view->awaited, arena);
+    if (node->runner && view->state == DV_POD_ADMITTED)
+        doing = dv_runner_doing(node->runner, view->spec->ref.uid);
+    if (!doing.word)
+        return;
+    pod->state = doing.word;
+    if (doing.image.n > 0)
+        pod->awaited = dv_str_to_c(dv_str_printf(arena, "image %.*s", DV_FMT(doing.image)), arena);
+}
+
 static NodeV1__PodStatus *pod_message(const struct dv_node *node, const struct dv_pod_view *view,
                                       struct dv_arena *arena)
 {
@@ -196,8 +213,7 @@ static NodeV1__PodStatus *pod_message(const struct dv_node *node, const struct d
 
     node_v1__pod_status__init(pod);
     pod->pod = dv_serve_ref(&view->spec->ref, arena);
-    pod->state = dv_pod_state_name(view->state);
-    pod->awaited = dv_str_to_c(view->awaited, arena);
+    add_state(pod, node, view, arena);
     pod->since_ms = (int64_t)(view->since_wall_ns / NS_PER_MS);
     add_health(pod, node, view->spec, arena);
     add_runs(pod, node, view->spec->ref.uid, arena);
