@@ -6,15 +6,11 @@
 
 #include "base/buf.h"
 #include "base/defs.h"
-#include "base/file.h"
-#include "cluster/embedded.h"
 #include "cri/cri.h"
-#include "pod/runner.h"
 #include "pod/tests/test_agent_host.h"
 #include "resource/resource.h"
 #include "support/cri_runtime.h"
 #include "support/dra_driver.h"
-#include "support/turns.h"
 
 /* A pod of this node; `spec` is what is added to its spec, `command` JSON texts. */
 static void run_pod(struct world *world, const char *name, const char *command, const char *spec)
@@ -204,8 +200,9 @@ static void removes_what_ended_before_a_restart(void **state)
     pass(world, 10000);
     assert_false(is_empty(world)); /* its logs can still be read */
     delete_pod(world, "p", 0);
-    for (int i = 0; i < 400 && !is_empty(world); i++) /* before the next sweep, which would do it */
-        pass(world, 100);
+    /* in small steps, for workers need time, too; before the next sweep, which would do it */
+    for (int i = 0; i < 40000 && !is_empty(world); i++)
+        pass(world, 1);
     assert_true(is_gone(world));
     assert_true(is_empty(world));
 }
@@ -373,8 +370,8 @@ static void sees_what_no_event_tells(void **state)
     world->runtime->has_events = world->runtime->loses_events = true;
     cri_runtime_start(world->runtime);
     run_pod(world, "p", "\"broken\"", "");
-    for (int i = 0; i < 400 && !has_start_error(world); i++)
-        pass(world, 100);
+    for (int i = 0; i < 29000 && !has_start_error(world); i++)
+        pass(world, 10);
     assert_true(has_start_error(world));
     delete_pod(world, "p", 1);
     must(world, "gone", is_gone);
@@ -441,94 +438,6 @@ static void survives_states_that_do_not_exist(void **state)
     survive(*state, CRI_ODD_STATE);
 }
 
-/* ---- which runtime ---- */
-
-static void on_runner_closed(void *ctx)
-{
-    *(bool *)ctx = true;
-}
-
-/* Its socket is not there now, but containers of pods may be. */
-static void waits_for_the_runtime_that_was_found_before(void **state)
-{
-    struct world *world = *state;
-    struct dv_runner_options options = {
-        .cluster = &world->shaky.cluster,
-        .pods = world->pods,
-        .devices = world->devices,
-        .claims = world->claims,
-        .recorder = world->recorder,
-        .cri = DV_STR("auto"),
-        .memory_file = dv_str_from_c(text(world, "%s/runtime", world->dir)),
-        .node_name = DV_STR(NODE),
-        .root_dir = dv_str_from_c(world->dir),
-        .log_dir = dv_str_from_c(world->dir),
-    };
-    struct dv_runner *runner;
-    bool is_closed = false;
-    struct dv_err err;
-
-    assert_ok(dv_file_replace(options.memory_file,
-                              dv_str_from_c(text(world, "%s/none.sock\n", world->dir)), 0600, &err),
-              &err);
-    runner = dv_runner_open(world->loop, &options, &err);
-    assert_ok(runner, &err);
-    assert_true(dv_runner_is_active(runner));
-    assert_false(dv_runner_check(runner, &err));
-    assert_int_equal(dv_runner_state(runner, DV_STR("u")), DV_RUNNER_UNSEEN);
-    dv_runner_close(runner, on_runner_closed, &is_closed);
-    loop_wait_flag(world->loop, &is_closed);
-    options.cri = DV_STR("none");
-    runner = dv_runner_open(world->loop, &options, &err);
-    assert_ok(runner, &err);
-    assert_false(dv_runner_is_active(runner));
-    is_closed = false;
-    dv_runner_close(runner, on_runner_closed, &is_closed);
-    loop_wait_flag(world->loop, &is_closed);
-    options.cri = DV_STR("tcp://1.2.3.4:5");
-    assert_null(dv_runner_open(world->loop, &options, &err));
-}
-
-/* ---- the node ---- */
-
-static const struct dv_api_node_condition *ready_of(struct world *world)
-{
-    const struct dv_object *object =
-        dv_embedded_get(world->api, dv_kind(DV_KIND_NODE), DV_STR(""), DV_STR(NODE));
-    const struct dv_api_node *node = object->value;
-
-    assert_int_equal(node->status.n_conditions, 1);
-    return &node->status.conditions[0];
-}
-
-static bool is_node_ready(struct world *world)
-{
-    const struct dv_object *object =
-        dv_embedded_get(world->api, dv_kind(DV_KIND_NODE), DV_STR(""), DV_STR(NODE));
-
-    /* It is made first, and says a moment later how it is. */
-    return object && ((const struct dv_api_node *)object->value)->status.n_conditions > 0 &&
-           dv_str_eq(ready_of(world)->status, DV_STR("True"));
-}
-
-static bool is_node_lost(struct world *world)
-{
-    return dv_str_eq(ready_of(world)->status, DV_STR("False"));
-}
-
-static void tells_whether_the_runtime_is_ready(void **state)
-{
-    struct world *world = *state;
-
-    must(world, "ready", is_node_ready);
-    assert_str(ready_of(world)->reason, "KubeletReady");
-    cri_runtime_stop(world->runtime);
-    must(world, "not ready", is_node_lost);
-    assert_str(ready_of(world)->reason, "KubeletNotReady");
-    cri_runtime_start(world->runtime);
-    must(world, "ready again", is_node_ready);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -553,8 +462,6 @@ int main(void)
         runtime_test(survives_halves_of_answers),
         runtime_test(survives_empty_answers),
         runtime_test(survives_states_that_do_not_exist),
-        runtime_test(waits_for_the_runtime_that_was_found_before),
-        runtime_test(tells_whether_the_runtime_is_ready),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
