@@ -86,8 +86,8 @@ static const struct dv_claim_step steps[] = {
 
 /* Which steps begin in a turn of their own when a pod has so many claims that all steps together
  * would keep others waiting. HOLD follows AWAIT at once: what was looked at is still so. */
-static const bool begins_a_turn[OVER + 1] = {
-    [FETCH] = true, [CHECK] = true, [RECORD] = true, [ANSWER] = true, [STORE] = true};
+static const bool begins_a_turn[OVER + 1] = {[FETCH] = true,  [CHECK] = true,  [AWAIT] = true,
+                                             [RECORD] = true, [ANSWER] = true, [STORE] = true};
 
 /* How a step that takes time is ended early. A step without a function is not ended: what is being
  * written is written. */
