@@ -61,7 +61,8 @@ def test_pods_start_again_after_their_drivers(make_node, short_dir):
 
     reboot(node)
     node.start()
-    until(lambda: running(node) == {"plain"}, WAIT_S, "the one that needs no driver")
+    until(lambda: running(node) == {"plain"}, WAIT_S,
+          lambda: f"the one that needs no driver: {node.containers()} {node.pod('plain')}")
     for name in ("both", "edge-n1"):  # nothing is said to run that does not
         node.wait_status(name, lambda s: "running" not in s["containerStatuses"][0]["state"],
                          "it waits")
