@@ -42,7 +42,7 @@ static enum line take_line(struct dv_h1 *h1, dv_str *bytes, size_t max, dv_str *
     if (n > max || n_line > max - n)
         return LINE_TOO_LONG;
     if (h1->text.max == 0)
-        dv_buf_init(&h1->text, SIZE_MAX); /* who takes lines gives the limit */
+        dv_buf_init(&h1->text, 2 * DV_H1_HEAD_BYTES_MAX); /* who takes lines has less to give */
     dv_buf_add(&h1->text, dv_str_slice(*bytes, 0, n));
     *bytes = dv_str_slice(*bytes, n, bytes->n);
     if (!lf)

@@ -192,7 +192,7 @@ void dv_rest_call_reply(struct dv_rest_call *call, unsigned status, dv_str body)
 {
     struct dv_buf copy;
 
-    dv_buf_init(&copy, SIZE_MAX); /* it exists already */
+    dv_buf_init(&copy, body.n);
     dv_buf_add(&copy, body);
     dv_rest_call_reply_buf(call, status, &copy);
 }

@@ -227,7 +227,7 @@ static void send_part(struct dv_rest_exchange *exchange)
         dv_h2_stream_finish(exchange->stream);
         return;
     }
-    dv_buf_init(&copy, SIZE_MAX);
+    dv_buf_init(&copy, bytes.n);
     dv_buf_add(&copy, bytes);
     piece = give(&copy);
     if (!dv_h2_stream_send(exchange->stream, &piece, &err))

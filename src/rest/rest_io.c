@@ -15,6 +15,8 @@
 /* So much is written in one turn, about a millisecond's worth under TLS: a client that reads as
  * fast as we write must not keep the others waiting. */
 #define FLUSH_BYTES_MAX (1024u * 1024u)
+/* No answer is as large: who makes one has limits. */
+#define PIECE_BYTES_MAX ((size_t)1 << 30)
 
 /* ---- from the client ---- */
 
@@ -59,7 +61,7 @@ struct dv_rest_piece *dv_rest_piece_new(void)
 {
     struct dv_rest_piece *piece = DV_ALLOC(struct dv_rest_piece);
 
-    dv_buf_init(&piece->bytes, SIZE_MAX); /* who makes them has limits */
+    dv_buf_init(&piece->bytes, PIECE_BYTES_MAX);
     return piece;
 }
 

@@ -117,25 +117,31 @@ bool dv_agent_pod_differs(const struct dv_object *old, const struct dv_object *n
 
 /* ---- its resources ---- */
 
-static bool has_capacity(const struct dv_api_node *node, dv_str resource)
-{
-    for (size_t i = 0; i < node->status.n_capacity; i++)
-        if (dv_str_eq(node->status.capacity[i].key, resource))
-            return true;
-    return false;
-}
-
-static bool are_known(const struct dv_api_node *node, const struct dv_api_container *containers,
+static bool are_known(const struct dv_map *capacity, const struct dv_api_container *containers,
                       size_t n)
 {
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < containers[i].resources.n_limits; k++) {
             dv_str resource = containers[i].resources.limits[k].key;
 
-            if (dv_str_find_char(resource, '/') < resource.n && !has_capacity(node, resource))
+            if (dv_str_find_char(resource, '/') < resource.n && !dv_map_get(capacity, resource))
                 return false;
         }
     return true;
+}
+
+static bool has_all(const struct dv_api_node *node, const struct dv_api_pod *pod)
+{
+    struct dv_map capacity; /* both lists may be long */
+    bool has;
+
+    dv_map_init(&capacity);
+    for (size_t i = 0; i < node->status.n_capacity; i++)
+        dv_map_set(&capacity, node->status.capacity[i].key, &node->status.capacity[i]);
+    has = are_known(&capacity, pod->spec.containers, pod->spec.n_containers) &&
+          are_known(&capacity, pod->spec.init_containers, pod->spec.n_init_containers);
+    dv_map_fini(&capacity);
+    return has;
 }
 
 bool dv_agent_pod_was_possible(const struct dv_agent_pod *pod)
@@ -144,11 +150,8 @@ bool dv_agent_pod_was_possible(const struct dv_agent_pod *pod)
     const struct dv_object *object =
         agent->node.view ? dv_view_get(agent->node.view, DV_STR(""), agent->options.node_name)
                          : NULL;
-    const struct dv_api_pod *value = pod->object ? pod->object->value : NULL;
 
-    return object && value &&
-           are_known(object->value, value->spec.containers, value->spec.n_containers) &&
-           are_known(object->value, value->spec.init_containers, value->spec.n_init_containers);
+    return object && pod->object && has_all(object->value, pod->object->value);
 }
 
 /* ---- its claims ---- */

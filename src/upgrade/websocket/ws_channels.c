@@ -16,6 +16,8 @@
 #define UNSENT_BYTES_MAX (256u * 1024u)
 /* What the reference sends at most, and its clients expect. */
 #define MESSAGE_BYTES_MAX (32u * 1024u)
+/* A part of a message as it arrives, and three digits that were left before it. */
+#define DIGITS_BYTES_MAX (64u * 1024u * 1024u)
 /* The channel byte of a message that ends another channel: version 5. */
 #define CLOSE_BYTE 0xffu
 #define QUAD_BYTES 4u
@@ -272,7 +274,7 @@ struct dv_channels *dv_channels_new(const struct dv_channels_options *options,
     channels->protocol = options->protocol;
     channels->n_channels = options->n_channels;
     dv_buf_init(&channels->message, 2 * MESSAGE_BYTES_MAX);
-    dv_buf_init(&channels->digits, SIZE_MAX); /* a part, and three digits at most */
+    dv_buf_init(&channels->digits, DIGITS_BYTES_MAX);
     if (options->protocol->is_base64)
         channels->scratch = dv_arena_new();
     return channels;
