@@ -173,7 +173,7 @@ struct dv_claim_operation {
         struct dv_claim_job *jobs; /* one for each claim */
         size_t n_jobs;
         size_t n_fetching;
-        size_t n_reserved; /* jobs about which the owner was asked */
+        size_t n_reserved;              /* jobs about which the owner was asked */
         struct dv_claim_batch *batches; /* one for each driver */
         size_t n_batches;
         struct dv_map by_driver; /* the batches */

@@ -113,6 +113,7 @@ struct dv_device_resource_info {
     dv_str name;
     enum dv_device_plugin_state plugin;
     uint64_t stopped_ns; /* DV_DEVICE_STOPPED */
+    bool is_awaited;     /* its plugin has not come since the state was read from the disk */
     dv_str socket;       /* of the one that is called; empty without */
     struct dv_device_plugin_options options;
     bool is_known;      /* the resource was listed before, or is held: a limit for it is for us */

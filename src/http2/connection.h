@@ -4,7 +4,6 @@
 #define DV_HTTP2_CONNECTION_H
 
 #include <stdbool.h>
-#include <stdint.h>
 #include <sys/types.h>
 
 #include <nghttp2/nghttp2.h>

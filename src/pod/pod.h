@@ -318,6 +318,9 @@ struct dv_pod_start {
      * dv_device_container_options and dv_claim_cdi_names have its options. DV_NOT_FOUND: no such
      * pod or container here. */
     void (*done)(struct dv_pod_start *start, const struct dv_err *err);
+    /* Fail while a plugin has not come since davitd started: after a reboot, what its devices need
+     * is made by it. Somebody who only asks for options gets what was recorded. */
+    bool needs_plugins;
     struct {
         struct dv_pod_operation op;   /* its pod is NULL from when its plugins are asked */
         const struct dv_pod_ref *ref; /* until dv_pods_start_container returns */

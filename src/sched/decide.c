@@ -379,10 +379,29 @@ static void pause(struct dv_sched_attempt *attempt)
     attempt->sched->amounts = (struct dv_sched_amounts){0};
 }
 
-static void go_on(struct dv_sched_attempt *attempt)
+/* Chooses, and ends the attempt or puts it aside. True: more nodes have to be looked at. */
+static bool conclude(struct dv_sched_attempt *attempt)
 {
     const struct dv_sched_candidate *chosen;
 
+    switch (choose(attempt, &chosen)) {
+    case NOT_YET:
+        pause(attempt);
+        return false;
+    case CHOSEN:
+        end(attempt, attempt->fatal ? NULL : chosen);
+        return false;
+    case NOTHING:
+        break;
+    }
+    if (!attempt->fatal && attempt->n_seen < attempt->sched->nodes.n)
+        return true;
+    end(attempt, NULL);
+    return false;
+}
+
+static void go_on(struct dv_sched_attempt *attempt)
+{
     for (;;) {
         switch (attempt->stage) {
         case AT_BEGIN:
@@ -405,21 +424,9 @@ static void go_on(struct dv_sched_attempt *attempt)
             attempt->stage = AT_CHOOSING;
             break;
         case AT_CHOOSING:
-            switch (choose(attempt, &chosen)) {
-            case NOT_YET:
-                pause(attempt);
+            if (!conclude(attempt))
                 return;
-            case CHOSEN:
-                end(attempt, attempt->fatal ? NULL : chosen);
-                return;
-            case NOTHING:
-                if (attempt->fatal || attempt->n_seen >= attempt->sched->nodes.n) {
-                    end(attempt, NULL);
-                    return;
-                }
-                attempt->stage = AT_NODES;
-                break;
-            }
+            attempt->stage = AT_NODES;
             break;
         }
     }

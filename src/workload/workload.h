@@ -74,7 +74,7 @@ struct dv_workload_node {
     size_t n_handlers;
     bool has_supplemental_groups_policy;
     bool lacks_image_volumes; /* the runtime cannot mount images */
-    dv_str runtime_name; /* "containerd", for messages */
+    dv_str runtime_name;      /* "containerd", for messages */
     dv_str runtime_version;
 };
 

@@ -75,8 +75,7 @@ static void computes(void **state)
         "\"foobar\".matches(\"^fo+b\") && \"a1b2\".findAll(\"[0-9]\") == [\"1\", \"2\"]",
         "\"abc\".matches(\"^abc$\") && \"xabc\".matches(\"abc$\") && !\"abcx\".matches(\"abc$\")",
         "\"abab\".findAll(\"ab\").size() == 2 && \"abab\".findAll(\"^ab\") == [\"ab\"]",
-        "\"abab\".findAll(\"ab$\") == [\"ab\"] && !\"a\\nb\".matches(\"^b\") && \"ab\".find(\"c\") "
-        "== \"\"",
+        "\"abab\".findAll(\"ab$\") == [\"ab\"] && !\"a\\nb\".matches(\"^b\")",
         "[1, 2, 3].exists(x, x / (x - 1) == 2) && ![1, 2].all(x, x / (x - 1) == 1)",
         "\"%f\".format([-0.0]) == \"0.000000\" && string(-0.0) == \"-0\"",
         "!\"\\v\".matches(\"\\\\s\") && \"a\\n\".matches(\"a\\n$\") && !\"a\\n\".matches(\"a$\")",

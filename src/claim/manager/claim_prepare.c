@@ -3,7 +3,6 @@
 #include <assert.h>
 #include <stdio.h>
 
-#include "base/arena.h"
 #include "claim/manager/claim_manager_state.h"
 #include "resource/resource.h"
 

@@ -3,7 +3,6 @@
  * Users decide how long these lists are, and a turn of the loop walks them for all containers of a
  * pod: what is looked for is found by name, in maps. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/arena.h"
 #include "base/err.h"

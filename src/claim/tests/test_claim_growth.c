@@ -1,11 +1,7 @@
 /* What a pod with very many claims costs grows as their number does, and not as its square. Pure.
  */
-#include <stdlib.h>
 
 #include "base/arena.h"
-#include "base/defs.h"
-#include "base/err.h"
-#include "base/str.h"
 #include "claim/claim.h"
 #include "resource/resource.h"
 #include "support/dvtest.h"

@@ -2,12 +2,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/arena.h"
 #include "base/buf.h"
-#include "base/defs.h"
 #include "claim/claim.h"
 #include "claim/claim_manager.h"
 #include "claim/tests/test_claim_host.h"
+#include "resource/resource.h"
 #include "support/dvtest.h"
 
 /* More than two parts of RESERVE, and every step in a turn of its own. */

@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/log.h"
 #include "daemon/daemon_options.h"
+#include "pod/runner.h"
 
 #define WORDS_MAX 8
 

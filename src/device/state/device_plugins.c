@@ -147,6 +147,7 @@ static void describe(const struct dv_device_resource *resource,
     } else if (resource->is_stopped) {
         info->plugin = DV_DEVICE_STOPPED;
         info->stopped_ns = resource->stopped_ns;
+        info->is_awaited = !resource->has_options;
     }
 }
 

@@ -51,8 +51,8 @@ struct dv_lib_publisher {
     struct dv_map written;    /* name: struct written, what the view does not show yet */
     struct dv_request lookup; /* of the node */
     bool is_looking_up;
-    bool looks_up;       /* the owner's uid was not given */
-    bool is_owner_known; /* as it is now: false when it may have gone */
+    bool looks_up;         /* the owner's uid was not given */
+    bool is_owner_known;   /* as it is now: false when it may have gone */
     struct dv_timer timer; /* until the next look-up */
     uint64_t backoff_ms;
     bool is_closing;

@@ -6,7 +6,6 @@
 #include <stddef.h>
 
 #include "base/str.h"
-#include "loop/loop.h"
 #include "pod/admission/holdings_slices.h"
 #include "pod/ledger/ledger.h"
 #include "pod/ledger/pod_identity.h"

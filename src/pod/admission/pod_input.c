@@ -3,6 +3,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "device/device.h"
 #include "pod/pod.h"
 #include "resource/resource.h"
 

@@ -216,11 +216,32 @@ static void on_started(struct dv_device_run *run, const struct dv_err *err)
     dv_pod_operation_go(op, err ? dv_pod_operation_fail(op, err) : DV_STEP_DONE);
 }
 
+/* Whether all plugins of the container have come since davitd started. */
+static bool are_plugins_back(const struct dv_pods *pods, const struct dv_device_request *request,
+                             struct dv_err *err)
+{
+    const struct dv_device_state *state = dv_device_manager_state(pods->options.devices);
+
+    for (size_t i = 0; i < request->n_limits; i++) {
+        struct dv_device_resource_info info;
+
+        if (request->limits[i].amount > 0 &&
+            dv_device_find(state, request->limits[i].resource, &info) && info.is_awaited)
+            return dv_fail(err, DV_UNAVAILABLE,
+                           "the device plugin for %.*s has not registered since davitd started",
+                           DV_FMT(info.name));
+    }
+    return true;
+}
+
 enum dv_pod_outcome dv_start_ask_plugins(struct dv_pod_operation *op)
 {
     struct dv_pod_start *start = dv_start_of(op);
     struct dv_device_request request = dv_pod_request(op->pod, start->priv.i_container);
+    struct dv_err err;
 
+    if (start->needs_plugins && !are_plugins_back(op->pods, &request, &err))
+        return dv_pod_operation_fail(op, &err);
     op->pod = NULL; /* the start does not need the pod from here on, and somebody may release it */
     start->priv.run.done = on_started;
     dv_device_manager_start_container(op->pods->options.devices, &start->priv.run, &request);

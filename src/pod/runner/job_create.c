@@ -343,6 +343,7 @@ static void ask_plugins(struct dv_runner_job *job)
         return;
     }
     job->part.making.start.done = on_ready;
+    job->part.making.start.needs_plugins = true;
     job->cancel = cancel_start;
     dv_pods_start_container(job->pod->runner->options.pods, &job->part.making.start, &ref,
                             job->action.container);

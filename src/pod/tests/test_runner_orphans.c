@@ -1,9 +1,6 @@
 /* Pods that only the runtime knows any more: how they are ended. */
 #include "support/dvtest.h"
 
-#include <stdbool.h>
-#include <string.h>
-
 #include "base/buf.h"
 #include "pod/tests/test_agent_host.h"
 #include "proto/cri_v1.pb-c.h"

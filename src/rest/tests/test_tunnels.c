@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include "base/buf.h"
+#include "loop/loop.h"
 #include "rest/rest.h"
 #include "rest/tests/test_guest2.h"
 #include "rest/tests/test_program.h"

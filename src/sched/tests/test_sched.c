@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/defs.h"
 #include "base/metric.h"
+#include "cluster/cluster.h"
 #include "resource/prepare.h"
 #include "resource/resource.h"
 #include "sched/sched.h"

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/defs.h"
+#include "cluster/cluster.h"
 #include "resource/resource.h"
 #include "support/api_front.h"
 #include "support/embedded_count.h"

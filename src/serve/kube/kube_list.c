@@ -6,7 +6,6 @@
  * copied here: the call ends with the client, this when both are done. */
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
 #include "base/arena.h"

@@ -4,7 +4,9 @@
 #include "base/arena.h"
 #include "base/defs.h"
 #include "base/num.h"
+#include "base/str.h"
 #include "base/vec.h"
+#include "resource/values.h"
 #include "workload/config.h"
 #include "workload/workload.h"
 
