@@ -95,14 +95,6 @@ static void plan(struct dv_runner_links *links, dv_str path, dv_str target)
 
 /* ---- looked at ---- */
 
-static dv_str label_of(const CriV1__ContainerStatus *container, dv_str key)
-{
-    for (size_t i = 0; i < container->n_labels; i++)
-        if (dv_str_eq(dv_str_from_c(container->labels[i]->key), key))
-            return dv_str_from_c(container->labels[i]->value);
-    return DV_STR("");
-}
-
 static struct made *find(const struct pod_links *pod, dv_str id)
 {
     struct dv_link *link;
@@ -117,13 +109,14 @@ static struct made *find(const struct pod_links *pod, dv_str id)
 }
 
 static struct made *add(struct dv_runner_links *links, struct pod_links *pod,
+                        const CriV1__PodSandboxMetadata *sandbox,
                         const CriV1__ContainerStatus *container)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     dv_str id = dv_str_from_c(container->id);
-    dv_str name = dv_workload_log_link(label_of(container, DV_CONFIG_POD_NAME),
-                                       label_of(container, DV_CONFIG_POD_NAMESPACE),
-                                       label_of(container, DV_CONFIG_CONTAINER_NAME), id, arena);
+    dv_str name =
+        dv_workload_log_link(dv_str_from_c(sandbox->name), dv_str_from_c(sandbox->namespace_),
+                             dv_str_from_c(container->metadata->name), id, arena);
     dv_str path = dv_str_printf(arena, "%.*s/%.*s", DV_FMT(links->dir), DV_FMT(name));
     struct made *made = dv_alloc(sizeof(*made) + id.n + path.n);
     char *at = made->text;
@@ -190,8 +183,8 @@ void dv_runner_links_look(struct dv_runner_links *links, dv_str uid)
         const CriV1__ContainerStatus *container = view->containers[i];
         struct made *made = find(pod, dv_str_from_c(container->id));
 
-        if (!made && has_log(links, container))
-            made = add(links, pod, container);
+        if (!made && view->n_sandboxes > 0 && has_log(links, container))
+            made = add(links, pod, view->sandboxes[0]->metadata, container);
         if (made)
             made->is_seen = true;
     }
