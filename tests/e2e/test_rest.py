@@ -12,7 +12,7 @@ import threading
 
 import pytest
 
-from peers import folder_of
+from peers import SANITIZER, folder_of
 
 pytestmark = pytest.mark.release
 
@@ -22,7 +22,7 @@ MIB = 1 << 20
 @pytest.fixture
 def server(procs):
     program = os.path.join(folder_of("DAVIT_BUILD"), "test_rest_peer")
-    proc = procs.start(program, "serve", ready="ready")
+    proc = procs.start(program, "serve", ready="ready", env=SANITIZER)
     proc.port = int(proc.lines[0].split()[1])
     yield proc
     assert proc.is_alive, proc.describe()
@@ -102,7 +102,7 @@ def test_large_streams_in_little_memory(server, client):
         assert piece.strip(b"b") == b""
         total += len(piece)
     assert total == 100_000_000
-    assert server.rss_bytes() - before < 16 * MIB  # much less, but for the sanitizers' quarantine
+    assert server.rss_bytes() - before < 16 * MIB  # much less, but for a sanitizer and what it keeps
 
 
 def test_a_stream_that_nobody_reads_costs_nothing(server):

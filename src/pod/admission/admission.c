@@ -21,8 +21,8 @@
  *                                  |          |            '------> not released
  *                                  '----------'-------------------> not here, not released
  *
- *   start of a container asked -> open -> prepare again -> find specs -> pre-start -> ready
- *                                  '------------'---------------'------------'------> not ready
+ *   container's start    asked -> open -> prepare again -> find specs and plugins -> ask -> ready
+ *                                  '------------'------------------'----------------'-> not ready
  *
  * Crash safety lies in the order. A pod is on the disk only when it has all it asked for, in one
  * transaction with its devices; claims write their intent themselves before a driver is called.
@@ -77,8 +77,9 @@ enum step {
     START_ASKED,
     START_OPEN,
     PREPARE_AGAIN,
-    FIND_SPECS, /* the CDI names of what was prepared again can be found */
-    PRE_START,  /* plugins are asked for PreStartContainer */
+    FIND_SPECS,   /* the CDI names of what was prepared again can be found */
+    FIND_PLUGINS, /* they have come since davitd started, where the caller needs that */
+    PRE_START,    /* plugins are asked for PreStartContainer */
     READY,
     NOT_READY,
 };
@@ -136,7 +137,8 @@ static const struct dv_pod_step steps[] = {
     [START_OPEN]      = {.does = dv_start_open,     .done = PREPARE_AGAIN, .failed = NOT_READY},
     [PREPARE_AGAIN]   = {.does = dv_start_prepare,  .done = FIND_SPECS, .failed = NOT_READY,
                          .cancel = dv_pod_operation_cancel_claims},
-    [FIND_SPECS]      = {.does = dv_start_find_specs, .done = PRE_START, .failed = NOT_READY},
+    [FIND_SPECS]      = {.does = dv_start_find_specs, .done = FIND_PLUGINS, .failed = NOT_READY},
+    [FIND_PLUGINS]    = {.does = dv_start_find_plugins, .done = PRE_START, .failed = NOT_READY},
     [PRE_START]       = {.does = dv_start_ask_plugins, .done = READY, .failed = NOT_READY,
                          .cancel = dv_start_cancel_asking},
     [READY]           = {.does = dv_start_end_ready},

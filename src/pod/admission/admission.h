@@ -69,6 +69,7 @@ enum dv_pod_outcome dv_admit_next(struct dv_pod_operation *op);
 enum dv_pod_outcome dv_admit_allocate(struct dv_pod_operation *op);
 void dv_admit_cancel_allocate(struct dv_pod_operation *op);
 /* PreStartContainer where plugins want it, and devices where none are recorded; nothing is run. */
+enum dv_pod_outcome dv_start_find_plugins(struct dv_pod_operation *op);
 enum dv_pod_outcome dv_start_ask_plugins(struct dv_pod_operation *op);
 void dv_start_cancel_asking(struct dv_pod_operation *op);
 

@@ -234,14 +234,21 @@ static bool are_plugins_back(const struct dv_pods *pods, const struct dv_device_
     return true;
 }
 
+enum dv_pod_outcome dv_start_find_plugins(struct dv_pod_operation *op)
+{
+    const struct dv_pod_start *start = dv_start_of(op);
+    struct dv_device_request request = dv_pod_request(op->pod, start->priv.i_container);
+
+    return !start->needs_plugins || are_plugins_back(op->pods, &request, &op->err)
+               ? DV_STEP_DONE
+               : dv_pod_operation_post(op, DV_STEP_FAILED);
+}
+
 enum dv_pod_outcome dv_start_ask_plugins(struct dv_pod_operation *op)
 {
     struct dv_pod_start *start = dv_start_of(op);
     struct dv_device_request request = dv_pod_request(op->pod, start->priv.i_container);
-    struct dv_err err;
 
-    if (start->needs_plugins && !are_plugins_back(op->pods, &request, &err))
-        return dv_pod_operation_fail(op, &err);
     op->pod = NULL; /* the start does not need the pod from here on, and somebody may release it */
     start->priv.run.done = on_started;
     dv_device_manager_start_container(op->pods->options.devices, &start->priv.run, &request);
