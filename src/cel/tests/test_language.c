@@ -112,8 +112,8 @@ static void computes(void **state)
         /* lists whose elements cannot be compared */
         "[1.0, double(\"nan\"), 2.0].max() == 2.0 && [1.0, double(\"nan\"), 0.0].isSorted()",
         "[quantity(\"1\")] == [quantity(\"1\").add(1)]",
-        "quantity(\"1\").add(0) in [quantity(\"1\")] && !(quantity(\"1\") in "
-        "[quantity(\"1\").add(0)])",
+        "quantity(\"1\").add(0) in [quantity(\"1\")]",
+        "!(quantity(\"1\") in [quantity(\"1\").add(0)])",
         "!quantity(\"0\").sub(-9223372036854775807 - 1).isGreaterThan(quantity(\"0\"))",
         /* optionals behind a name */
         "cel.bind(x, optional.of(quantity(\"1\")), x.hasValue())",
@@ -122,7 +122,7 @@ static void computes(void **state)
         "url(\"//host:80/p\").getHost() == \"host:80\" && url(\"///p\").getHost() == \"\"",
         "isURL(\"//ho st/p\") && url(\"/a#f\").getEscapedPath() == \"/a\"",
         "url(\"http://a?\") != url(\"http://a\") && url(\"http://a/#f\") != url(\"http://a/\")",
-        "!isURL(\"http://[1.2.3.4]/\") && !isURL(\"http://a[::1]/\") && "
+        "!isURL(\"http://[1.2.3.4]/\") && !isURL(\"http://a[::1]/\")",
         "isURL(\"http://[::1%25e]/\")",
         "format.dns1123Label().validate(\"A\").hasValue()",
         "format.named(\"uuid\").value().validate(\"123e4567\").hasValue()",
