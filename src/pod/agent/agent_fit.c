@@ -154,18 +154,34 @@ static bool does_container_clash(const struct dv_api_container *a, const struct 
     return false;
 }
 
+static bool uses_host(const struct dv_api_container *container)
+{
+    for (size_t i = 0; i < container->n_ports; i++)
+        if (container->ports[i].host_port > 0)
+            return true;
+    return false;
+}
+
+static bool does_any_clash(const struct dv_agent_fit *fit, const struct dv_api_container *container)
+{
+    for (size_t i = 0; i < fit->n_others; i++) {
+        const struct dv_api_pod_spec *other = &fit->others[i]->spec;
+
+        for (size_t k = 0; k < other->n_containers; k++)
+            if (does_container_clash(container, &other->containers[k]))
+                return true;
+    }
+    return false;
+}
+
+/* Pods may have very many containers, and few of them use ports of the host. */
 static bool are_ports_free(const struct dv_agent_fit *fit)
 {
     const struct dv_api_pod_spec *spec = &fit->pod->spec;
 
-    for (size_t i = 0; i < fit->n_others; i++) {
-        const struct dv_api_pod_spec *other = &fit->others[i]->spec;
-
-        for (size_t k = 0; k < spec->n_containers; k++)
-            for (size_t m = 0; m < other->n_containers; m++)
-                if (does_container_clash(&spec->containers[k], &other->containers[m]))
-                    return false;
-    }
+    for (size_t i = 0; i < spec->n_containers; i++)
+        if (uses_host(&spec->containers[i]) && does_any_clash(fit, &spec->containers[i]))
+            return false;
     return true;
 }
 
