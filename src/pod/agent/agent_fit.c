@@ -3,6 +3,7 @@
 #include <stdint.h>
 
 #include "base/defs.h"
+#include "base/map.h"
 #include "number/number.h"
 #include "resource/resource.h"
 #include "resource/select.h"
@@ -137,52 +138,60 @@ static bool is_any(dv_str address)
     return address.n == 0 || dv_str_eq(address, DV_STR("0.0.0.0"));
 }
 
-static bool do_ports_clash(const struct dv_api_container_port *a,
-                           const struct dv_api_container_port *b)
+#define ANY_ADDRESS DV_STR("any")
+#define SOME_ADDRESS DV_STR("some")
+
+static dv_str port_key(const struct dv_api_container_port *port, dv_str address,
+                       struct dv_arena *arena)
 {
-    return a->host_port > 0 && a->host_port == b->host_port &&
-           dv_str_eq(a->protocol, b->protocol) &&
-           (is_any(a->host_ip) || is_any(b->host_ip) || dv_str_eq(a->host_ip, b->host_ip));
+    return dv_str_printf(arena, "%lld/%.*s/%.*s", (long long)port->host_port,
+                         DV_FMT(port->protocol), DV_FMT(address));
 }
 
-static bool does_container_clash(const struct dv_api_container *a, const struct dv_api_container *b)
+/* Enters the ports of the host that the pod uses, each by its address and by "some". */
+static void add_ports(struct dv_map *ports, const struct dv_api_pod_spec *spec,
+                      struct dv_arena *arena)
 {
-    for (size_t i = 0; i < a->n_ports; i++)
-        for (size_t k = 0; k < b->n_ports; k++)
-            if (do_ports_clash(&a->ports[i], &b->ports[k]))
-                return true;
-    return false;
-}
-
-static bool uses_host(const struct dv_api_container *container)
-{
-    for (size_t i = 0; i < container->n_ports; i++)
-        if (container->ports[i].host_port > 0)
-            return true;
-    return false;
-}
-
-static bool does_any_clash(const struct dv_agent_fit *fit, const struct dv_api_container *container)
-{
-    for (size_t i = 0; i < fit->n_others; i++) {
-        const struct dv_api_pod_spec *other = &fit->others[i]->spec;
-
-        for (size_t k = 0; k < other->n_containers; k++)
-            if (does_container_clash(container, &other->containers[k]))
-                return true;
-    }
-    return false;
-}
-
-/* Pods may have very many containers, and few of them use ports of the host. */
-static bool are_ports_free(const struct dv_agent_fit *fit)
-{
-    const struct dv_api_pod_spec *spec = &fit->pod->spec;
-
     for (size_t i = 0; i < spec->n_containers; i++)
-        if (uses_host(&spec->containers[i]) && does_any_clash(fit, &spec->containers[i]))
-            return false;
-    return true;
+        for (size_t k = 0; k < spec->containers[i].n_ports; k++) {
+            struct dv_api_container_port *port = &spec->containers[i].ports[k];
+            dv_str address = is_any(port->host_ip) ? ANY_ADDRESS : port->host_ip;
+
+            if (port->host_port <= 0)
+                continue;
+            (void)dv_map_set(ports, port_key(port, address, arena), port);
+            (void)dv_map_set(ports, port_key(port, SOME_ADDRESS, arena), port);
+        }
+}
+
+static bool does_clash(const struct dv_map *ports, const struct dv_api_pod_spec *other,
+                       struct dv_arena *arena)
+{
+    for (size_t i = 0; i < other->n_containers; i++)
+        for (size_t k = 0; k < other->containers[i].n_ports; k++) {
+            const struct dv_api_container_port *port = &other->containers[i].ports[k];
+            bool is_wide = is_any(port->host_ip);
+
+            if (port->host_port <= 0)
+                continue;
+            if (dv_map_get(ports, port_key(port, is_wide ? SOME_ADDRESS : ANY_ADDRESS, arena)) ||
+                (!is_wide && dv_map_get(ports, port_key(port, port->host_ip, arena))))
+                return true;
+        }
+    return false;
+}
+
+static bool are_ports_free(const struct dv_agent_fit *fit, struct dv_arena *arena)
+{
+    struct dv_map ports; /* very many containers may have very many */
+    bool is_free = true;
+
+    dv_map_init(&ports);
+    add_ports(&ports, &fit->pod->spec, arena);
+    for (size_t i = 0; i < fit->n_others && ports.n > 0 && is_free; i++)
+        is_free = !does_clash(&ports, &fit->others[i]->spec, arena);
+    dv_map_fini(&ports);
+    return is_free;
 }
 
 /* ---- what it may ask for ---- */
@@ -266,7 +275,7 @@ bool dv_agent_fits(const struct dv_agent_fit *fit, struct dv_arena *arena,
                       misfit);
     if (!dv_str_eq(fit->pod->spec.node_name, fit->node->metadata.name))
         return refuse("NodeName", "node(s) didn't match the requested node name", arena, misfit);
-    if (!are_ports_free(fit))
+    if (!are_ports_free(fit, arena))
         return refuse("NodePorts", "node(s) didn't have free ports for the requested pod ports",
                       arena, misfit);
     return true;
