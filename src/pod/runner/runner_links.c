@@ -17,7 +17,6 @@
 #include "pod/runner/runner_state.h"
 #include "proto/cri_v1.pb-c.h"
 #include "voldir/voldir.h"
-#include "workload/config.h"
 #include "workload/workload.h"
 
 #define LINKS_DIR "containers"
