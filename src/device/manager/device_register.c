@@ -62,6 +62,7 @@ bool dv_device_manager_next_count(const struct dv_device_manager *devices, size_
 /* A call of Register that waits for its plugin to be connected. */
 struct waiting {
     struct dv_server_call *call;
+    dv_str resource; /* in the call's arena: the endpoint is gone when a dial has failed */
     struct dv_endpoint *endpoint;
 };
 
@@ -116,7 +117,7 @@ static void on_registered(void *ctx, const struct dv_err *err)
 
     waiting->endpoint = NULL;
     if (err)
-        refuse(waiting->call, DV_STR(""), err);
+        refuse(waiting->call, waiting->resource, err);
     else
         dv_server_call_reply(waiting->call, dv_h2_msg_new(0));
 }
@@ -187,6 +188,7 @@ static void handle_register(struct dv_device_manager *devices, struct dv_server_
     open.ctx = waiting;
     open.caller = dv_server_call_peer(call).pid;
     waiting->call = call;
+    waiting->resource = open.resource;
     waiting->endpoint = dv_endpoint_open(devices, &open, &err);
     if (!waiting->endpoint) {
         refuse(call, open.resource, &err);

@@ -374,6 +374,7 @@ def test_those_that_register_and_never_serve_are_refused_after_ten_seconds(node,
             assert "failed to dial device plugin" in refused.details(), (name, refused)
             assert 9 < time.monotonic() - started < 14, name
             assert node.resource(f"x.io/{name}") is None
+            assert f'resource=x.io/{name} ' in node.proc.log, node.proc.log
     silent.close()
     deaf.close()
 
