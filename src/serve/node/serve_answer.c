@@ -256,12 +256,31 @@ static NodeV1__Plugin *refusal_message(const struct dv_guard_refusal *refusal,
     return plugin;
 }
 
+/* Whether a socket of the registry shows the resource's plugin; one that has lost its plugin has no
+ * socket of its own any more. */
 static bool is_listed(const NodeV1__ListPluginsResponse *response,
                       const struct dv_device_resource_info *info)
 {
     for (size_t i = 0; i < response->n_plugins; i++)
         if (dv_str_eq(dv_str_from_c(response->plugins[i]->name), info->name) &&
-            dv_str_eq(dv_str_from_c(response->plugins[i]->endpoint), info->socket))
+            (info->socket.n == 0 ||
+             dv_str_eq(dv_str_from_c(response->plugins[i]->endpoint), info->socket)))
+            return true;
+    return false;
+}
+
+/* Whether an instance that is gone has left its place to another one, as after a driver's rolling
+ * update: then there is nothing to look after. */
+static bool is_replaced(const struct dv_node *node, const struct dv_plugin_view *gone)
+{
+    struct dv_plugin_view view;
+    size_t at = 0;
+
+    if (gone->state != DV_PLUGIN_GONE || gone->info->name.n == 0)
+        return false;
+    while (dv_plugins_next(node->plugins, &at, &view))
+        if (view.state == DV_PLUGIN_REGISTERED && dv_str_eq(view.info->name, gone->info->name) &&
+            dv_str_eq(view.info->type, gone->info->type))
             return true;
     return false;
 }
@@ -285,7 +304,8 @@ NodeV1__ListPluginsResponse *dv_serve_plugin_list(const struct dv_node *node,
     response->plugins = DV_NEW_ARRAY(arena, NodeV1__Plugin *, n);
     at = 0;
     while (dv_plugins_next(node->plugins, &at, &view))
-        response->plugins[response->n_plugins++] = plugin_message(node, &view, arena);
+        if (!is_replaced(node, &view))
+            response->plugins[response->n_plugins++] = plugin_message(node, &view, arena);
     for (size_t i = 0; i < n_infos; i++)
         if (!is_listed(response, &infos[i]))
             response->plugins[response->n_plugins++] = classic_message(&infos[i], arena);

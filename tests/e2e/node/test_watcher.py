@@ -284,10 +284,20 @@ def test_two_sockets_for_one_resource(node, watched):
     new = watched(node, "new.sock", devices=["g0", "g1", "g2"]).serve().wait_told()
     node.wait_devices(GPU, 3)
     old.stop()
-    until(lambda: old.seen.state == "gone", 10, "the older one to be let go")
+    until(lambda: old.seen is None, 10, "the older one to be let go and to be forgotten")
+    assert [(p.socket, p.state) for p in node.plugins()] == [(new.registrar.socket, "registered")]
     node.wait_devices(GPU, 3)
     assert node.admit(pod("p", ("main", {GPU: 3}))).admitted
     assert len(new.plugin.allocated) == 1 and not old.plugin.allocated
+
+
+def test_a_plugin_that_is_gone_is_listed_once(node, watched):
+    one = watched(node, "gpu.sock").serve().wait_told()
+    node.wait_devices(GPU, 2)
+    one.stop()
+    one.wait_state("gone")
+    until(lambda: not node.resource(GPU).connected, 10, "its connection to be lost")
+    assert [(p.socket, p.state) for p in node.plugins()] == [(one.registrar.socket, "gone")]
 
 
 def test_after_a_restart_all_are_registered_again(node, watched):
