@@ -306,6 +306,10 @@ static bool open_plugins(struct dv_daemon *daemon, struct dv_err *err)
                   .guard = daemon->guard},
     };
 
+    /* Drivers put their own sockets there, and expect the directory as the kubelet makes it. */
+    if (!dv_daemon_make_dirs(daemon, dv_daemon_path(daemon, options.kubelet_dir, "plugins"), 0750,
+                             err))
+        return false;
     daemon->plugins = dv_plugins_open(daemon->loop, &options, err);
     return daemon->plugins != NULL;
 }

@@ -300,6 +300,10 @@ def test_a_plugin_that_is_gone_is_listed_once(node, watched):
     assert [(p.socket, p.state) for p in node.plugins()] == [(one.registrar.socket, "gone")]
 
 
+def test_the_directory_for_sockets_of_drivers_is_made(node):
+    assert os.stat(os.path.join(node.kubelet_dir, "plugins")).st_mode & 0o777 == 0o750
+
+
 def test_after_a_restart_all_are_registered_again(node, watched):
     several = [watched(node, f"r{i}.sock", name) for i, name in enumerate(names(5))]
     for one in several:
