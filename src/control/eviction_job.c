@@ -20,6 +20,7 @@
 #include "control/evictor.h"
 #include "control/taint.h"
 #include "loop/loop.h"
+#include "resource/patch.h"
 #include "resource/resource.h"
 #include "json/json.h"
 
@@ -149,8 +150,7 @@ static struct dv_json *condition_patch(const struct eviction_job *eviction_job)
 
     set_text(meta, "uid", eviction_job->uid, arena);
     dv_json_set(patch, DV_STR("metadata"), meta, arena);
-    dv_json_append(list,
-                   dv_encode_json(&dv_message_pod_condition, &condition, NULL, DV_STR_NONE, arena));
+    dv_json_append(list, dv_encode_patch(&dv_message_pod_condition, &condition, arena));
     dv_json_set(status, DV_STR("conditions"), list, arena);
     dv_json_set(patch, DV_STR("status"), status, arena);
     return patch;

@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/str.h"
+#include "resource/patch.h"
 #include "resource/resource.h"
 #include "json/json.h"
 
@@ -64,8 +65,7 @@ static struct dv_json *unknown_patch(const struct dv_api_node *node, struct dv_t
     struct dv_json *status = dv_json_new_object(arena);
     struct dv_json *conditions = dv_json_new_array(arena);
 
-    dv_json_append(conditions,
-                   dv_encode_json(&dv_message_node_condition, &ready, NULL, DV_STR_NONE, arena));
+    dv_json_append(conditions, dv_encode_patch(&dv_message_node_condition, &ready, arena));
     dv_json_set(status, DV_STR("conditions"), conditions, arena);
     dv_json_set(patch, DV_STR("status"), status, arena);
     return patch;
@@ -88,11 +88,11 @@ static struct dv_json *taints_patch(const struct dv_api_node *node, bool has_our
     if (has_ours)
         spec.taints[spec.n_taints++] = (struct dv_api_taint){
             .key = DV_STR(DV_NODE_TAINT), .effect = DV_STR(EFFECT), .time_added = now};
-    changed = dv_encode_json(&dv_message_node_spec, &spec, NULL, DV_STR_NONE, arena);
+    changed = dv_encode_patch(&dv_message_node_spec, &spec, arena);
     if (spec.n_taints == 0)
         dv_json_set(changed, DV_STR("taints"), dv_json_new_null(arena), arena);
-    dv_json_set(patch, DV_STR("metadata"),
-                dv_encode_json(&dv_message_object_meta, &meta, NULL, DV_STR_NONE, arena), arena);
+    dv_json_set(patch, DV_STR("metadata"), dv_encode_patch(&dv_message_object_meta, &meta, arena),
+                arena);
     dv_json_set(patch, DV_STR("spec"), changed, arena);
     return patch;
 }

@@ -39,6 +39,12 @@ struct dv_json *dv_patch_strategic(const struct dv_message *message, const struc
                                    const struct dv_json *patch, struct dv_arena *arena,
                                    struct dv_err *err);
 
+/* Encodes a struct as a patch: with the fields that are set in it, and no others. An object has
+ * always some that are empty, by which a patch would empty what is there. Lists that a strategic
+ * merge patch replaces keep their items whole. */
+struct dv_json *dv_encode_patch(const struct dv_message *message, const void *value,
+                                struct dv_arena *arena);
+
 /* ---- server-side apply and ownership of fields ---- */
 
 struct dv_managed_fields {

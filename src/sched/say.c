@@ -18,6 +18,7 @@
 #include "base/str.h"
 #include "cluster/cluster.h"
 #include "loop/loop.h"
+#include "resource/patch.h"
 #include "resource/resource.h"
 #include "sched/binding.h"
 #include "sched/sched.h"
@@ -107,8 +108,7 @@ static const struct dv_json *condition_patch(const struct dv_api_pod_condition *
     struct dv_json *status = dv_json_new_object(arena);
     struct dv_json *conditions = dv_json_new_array(arena);
 
-    dv_json_append(conditions,
-                   dv_encode_json(&dv_message_pod_condition, now, NULL, DV_STR_NONE, arena));
+    dv_json_append(conditions, dv_encode_patch(&dv_message_pod_condition, now, arena));
     dv_json_set(status, DV_STR("conditions"), conditions, arena);
     dv_json_set(doc, DV_STR("status"), status, arena);
     return doc;

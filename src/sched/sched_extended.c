@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/list.h"
 #include "base/str.h"
+#include "resource/patch.h"
 #include "resource/resource.h"
 #include "sched/binding.h"
 #include "sched/sched_state.h"
@@ -81,10 +82,10 @@ const struct dv_json *dv_sched_extended_patch(const struct dv_sched_binding *bin
     struct dv_json *doc = dv_json_new_object(binding->arena);
     struct dv_json *status = dv_json_new_object(binding->arena);
 
-    dv_json_set(status, DV_STR("extendedResourceClaimStatus"),
-                dv_encode_json(&dv_message_pod_extended_resource_claim_status, &value, NULL,
-                               DV_STR_NONE, binding->arena),
-                binding->arena);
+    dv_json_set(
+        status, DV_STR("extendedResourceClaimStatus"),
+        dv_encode_patch(&dv_message_pod_extended_resource_claim_status, &value, binding->arena),
+        binding->arena);
     dv_json_set(doc, DV_STR("status"), status, binding->arena);
     return doc;
 }

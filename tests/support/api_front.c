@@ -6,6 +6,7 @@
 #include "base/defs.h"
 #include "loop/loop.h"
 #include "support/dvtest.h"
+#include "json/json.h"
 
 #define LATE_MS 1500u
 
@@ -113,11 +114,43 @@ static void set_out(struct relay *relay)
                    on_late);
 }
 
+/* Whether a member of that name is taken away on purpose when it is null. */
+static bool is_cleared(dv_str name)
+{
+    return dv_str_eq(name, DV_STR("reason")) || dv_str_eq(name, DV_STR("message")) ||
+           dv_str_eq(name, DV_STR("taints"));
+}
+
+/* A patch of ours has only what it means: anything empty would empty what is there. Items of lists
+ * may be whole objects, so nothing is said of them. */
+static void assert_meant(const struct dv_json *object)
+{
+    for (const struct dv_json *member = dv_json_first(object); member;
+         member = dv_json_next(member)) {
+        dv_str name = dv_json_key(member);
+        struct dv_err err;
+        dv_str text;
+
+        if (dv_json_is(member, DV_JSON_NULL) && !is_cleared(name))
+            fail_msg("a patch takes %.*s away", DV_FMT(name));
+        if (dv_json_is(member, DV_JSON_STRING) && dv_json_as_str(member, &text, &err) &&
+            text.n == 0)
+            fail_msg("a patch empties %.*s", DV_FMT(name));
+        if (dv_json_is(member, DV_JSON_OBJECT)) {
+            if (dv_json_n(member) == 0)
+                fail_msg("a patch has an empty %.*s", DV_FMT(name));
+            assert_meant(member);
+        }
+    }
+}
+
 static void front_start(struct dv_cluster *cluster, struct dv_request *request)
 {
     struct api_front *front = DV_CONTAINER(cluster, struct api_front, cluster);
     struct relay *relay = DV_ALLOC(struct relay);
 
+    if (request->verb == DV_VERB_PATCH && request->patch && request->patch_type != DV_PATCH_APPLY)
+        assert_meant(request->patch);
     relay->front = front;
     relay->outer = request;
     relay->inner = *request;

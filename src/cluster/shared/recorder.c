@@ -16,6 +16,7 @@
 #include "base/map.h"
 #include "base/num.h"
 #include "cluster/cluster.h"
+#include "resource/patch.h"
 #include "resource/resource.h"
 
 #define MESSAGE_BYTES_MAX 1024u
@@ -314,14 +315,7 @@ static void write_one(struct known *known)
         request->verb = DV_VERB_CREATE;
         request->value = &writing->event;
     } else {
-        /* what is always printed, be it empty, is there too: a patch with nulls takes away */
-        struct dv_api_event changed = {
-            .count = known->count,
-            .first_timestamp = known->first,
-            .last_timestamp = known->last,
-            .reporting_component = recorder->component,
-            .reporting_instance = recorder->host,
-        };
+        struct dv_api_event changed = {.count = known->count, .last_timestamp = known->last};
 
         request->verb = DV_VERB_PATCH;
         request->patch_type = DV_PATCH_MERGE;
@@ -330,8 +324,7 @@ static void write_one(struct known *known)
         if (recorder->cluster->is_embedded)
             request->change = set_count;
         else
-            request->patch = dv_encode_json(kind->versions[0].message, &changed, NULL, DV_STR(""),
-                                            writing->arena);
+            request->patch = dv_encode_patch(kind->versions[0].message, &changed, writing->arena);
     }
     known->writing = writing;
     known->n_writing = known->count;

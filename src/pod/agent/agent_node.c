@@ -21,6 +21,7 @@
 #include "pod/agent.h"
 #include "pod/agent/agent_state.h"
 #include "pod/runner.h"
+#include "resource/patch.h"
 #include "resource/resource.h"
 #include "json/json.h"
 
@@ -226,7 +227,7 @@ static struct dv_json *make_status(struct dv_agent *agent, struct dv_time heartb
     add_handlers(agent, arena, &status);
     add_resources(agent, arena, &status);
     add_condition(agent, heartbeat, arena, &status);
-    encoded = dv_encode_json(&dv_message_node_status, &status, NULL, DV_STR(""), arena);
+    encoded = dv_encode_patch(&dv_message_node_status, &status, arena);
     dv_agent_replace_list(encoded, DV_STR("addresses"), arena);
     dv_json_set(patch, DV_STR("status"), encoded, arena);
     return patch;
@@ -436,8 +437,7 @@ static void renew(struct dv_agent *agent)
     write->request.done = on_renewed;
     if (agent->node.has_lease) {
         write->request.patch_type = DV_PATCH_MERGE;
-        write->request.patch =
-            dv_encode_json(&dv_message_lease, lease, NULL, DV_STR(""), write->arena);
+        write->request.patch = dv_encode_patch(&dv_message_lease, lease, write->arena);
     } else {
         write->request.value = lease;
     }

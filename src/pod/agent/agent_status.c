@@ -13,6 +13,7 @@
 #include "pod/pod.h"
 #include "pod/runner.h"
 #include "pod/runner/device_health.h"
+#include "resource/patch.h"
 #include "resource/resource.h"
 #include "workload/life.h"
 #include "json/json.h"
@@ -219,7 +220,7 @@ static struct dv_json *encode_life(const struct dv_agent_pod *pod, struct dv_are
     status.n_resource_claim_statuses = 0;
     status.extended_resource_claim_status = NULL;
     set_own_conditions(pod, arena, &status);
-    encoded = dv_encode_json(&dv_message_pod_status, &status, NULL, DV_STR(""), arena);
+    encoded = dv_encode_patch(&dv_message_pod_status, &status, arena);
     dv_agent_replace_list(encoded, DV_STR("podIPs"), arena);
     dv_agent_replace_list(encoded, DV_STR("hostIPs"), arena);
     return encoded;
@@ -232,7 +233,7 @@ static struct dv_json *encode_own(const struct dv_agent_pod *pod, struct dv_aren
 
     if (!fill(pod, arena, &status) || (dv_pod_is_terminal(value) && !pod->is_static))
         return NULL; /* a pod that has succeeded or failed does not change its phase again */
-    return dv_encode_json(&dv_message_pod_status, &status, NULL, DV_STR(""), arena);
+    return dv_encode_patch(&dv_message_pod_status, &status, arena);
 }
 
 struct dv_json *dv_agent_status(const struct dv_agent_pod *pod, struct dv_arena *arena)
