@@ -136,11 +136,16 @@ void dv_node_handle_list_claims(void *ctx, struct dv_server_call *call, dv_str b
     const NodeV1__ListClaimsRequest *request =
         dv_node_decode(call, &node_v1__list_claims_request__descriptor, bytes);
 
-    if (request)
-        dv_serve_reply(call, &dv_serve_claim_list(server->node, dv_str_from_c(request->namespace_),
-                                                  dv_str_from_c(request->name),
-                                                  dv_server_call_arena(call))
-                                  ->base);
+    struct dv_arena *arena;
+
+    if (!request)
+        return;
+    arena = dv_arena_new();
+    dv_serve_reply_long(call, server->node->loop,
+                        &dv_serve_claim_list(server->node, dv_str_from_c(request->namespace_),
+                                             dv_str_from_c(request->name), arena)
+                             ->base,
+                        arena);
 }
 
 /* ---- ReleaseClaim ---- */

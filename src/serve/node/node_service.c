@@ -45,7 +45,6 @@ static void handle_list(void *ctx, struct dv_server_call *call, dv_str bytes)
     struct dv_node_server *server = ctx;
     const NodeV1__ListDevicesRequest *request =
         dv_node_decode(call, &node_v1__list_devices_request__descriptor, bytes);
-
     struct dv_arena *arena;
 
     if (!request)
@@ -59,17 +58,21 @@ static void handle_list(void *ctx, struct dv_server_call *call, dv_str bytes)
 static void handle_plugins(void *ctx, struct dv_server_call *call, dv_str bytes)
 {
     struct dv_node_server *server = ctx;
+    struct dv_arena *arena = dv_arena_new();
 
     (void)bytes;
-    dv_serve_reply(call, &dv_serve_plugin_list(server->node, dv_server_call_arena(call))->base);
+    dv_serve_reply_long(call, server->node->loop, &dv_serve_plugin_list(server->node, arena)->base,
+                        arena);
 }
 
 static void handle_status(void *ctx, struct dv_server_call *call, dv_str bytes)
 {
     struct dv_node_server *server = ctx;
+    struct dv_arena *arena = dv_arena_new();
 
     (void)bytes;
-    dv_serve_reply(call, &dv_serve_status(server->node, dv_server_call_arena(call))->base);
+    dv_serve_reply_long(call, server->node->loop, &dv_serve_status(server->node, arena)->base,
+                        arena);
 }
 
 /* ---- life ---- */
@@ -78,9 +81,7 @@ static void free_server(struct dv_serve_socket *socket)
 {
     struct dv_node_server *server = DV_CONTAINER(socket, struct dv_node_server, socket);
 
-    dv_task_cancel(&server->device_task);
-    dv_task_cancel(&server->pod_task);
-    dv_task_cancel(&server->claim_task);
+    dv_task_cancel(&server->listing_task);
     free(server);
 }
 
@@ -114,9 +115,10 @@ struct dv_node_server *dv_node_server_open(const struct dv_node *node, dv_str pa
     server->socket = (struct dv_serve_socket){
         .node = node, .name = DV_STR("davit.sock"), .free_owner = free_server};
     server->node = node;
-    dv_list_init(&server->device_watches);
-    dv_list_init(&server->pod_watches);
-    dv_list_init(&server->claim_watches);
+    dv_list_init(&server->device_listings);
+    dv_list_init(&server->pod_listings);
+    dv_list_init(&server->claim_listings);
+    dv_list_init(&server->due_listings);
     if (dv_serve_socket_open(&server->socket, path, &options, err))
         return server;
     free(server);

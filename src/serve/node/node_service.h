@@ -15,12 +15,12 @@ struct dv_node;
 struct dv_node_server {
     struct dv_serve_socket socket;
     const struct dv_node *node;
-    struct dv_list device_watches;
-    struct dv_list pod_watches;
-    struct dv_list claim_watches;
-    struct dv_task device_task; /* tells those who watch devices */
-    struct dv_task pod_task;
-    struct dv_task claim_task;
+    /* The lists that somebody watches, by what they list (node_watch.c). */
+    struct dv_list device_listings;
+    struct dv_list pod_listings;
+    struct dv_list claim_listings;
+    struct dv_list due_listings; /* those that are to be made anew now */
+    struct dv_task listing_task; /* makes them */
 };
 
 /* Decodes the request; NULL: it could not be, and the call is finished. */

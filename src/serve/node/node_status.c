@@ -320,7 +320,7 @@ NodeV1__StatusResponse *dv_serve_status(const struct dv_node *node, struct dv_ar
         response->n_devices += resources[i].capacity;
     }
     response->n_plugins = dv_plugins_status(node->plugins).n_actual;
-    response->state_error = store_err ? store_err->msg : "";
+    response->state_error = store_err ? dv_str_to_c(dv_str_from_c(store_err->msg), arena) : "";
     add_notes(response, node, arena);
     return response;
 }

@@ -21,25 +21,23 @@
 
 #define NS_PER_MS 1000000u
 /* A message that takes more memory takes more than a millisecond to encode. */
-#define ENCODED_HERE_BYTES_MAX (1u << 20)
+#define SHORT_BYTES_MAX (1u << 20)
 
 void dv_serve_reply(struct dv_server_call *call, const struct ProtobufCMessage *message)
 {
     dv_server_call_reply(call, dv_grpc_encode(message));
 }
 
-/* A message that is being encoded. */
-struct encoding {
-    struct dv_work work;
-    struct dv_server_call *call;
-    const struct ProtobufCMessage *message;
-    struct dv_arena *arena; /* of the message */
-    struct dv_h2_msg *encoded;
-};
+/* ---- long messages ---- */
+
+bool dv_serve_is_short(const struct dv_arena *arena)
+{
+    return dv_arena_size_bytes(arena) <= SHORT_BYTES_MAX;
+}
 
 static void run_encoding(struct dv_work *work)
 {
-    struct encoding *encoding = DV_CONTAINER(work, struct encoding, work);
+    struct dv_serve_encoding *encoding = DV_CONTAINER(work, struct dv_serve_encoding, work);
 
     encoding->encoded = dv_grpc_encode(encoding->message);
     dv_arena_free(encoding->arena);
@@ -48,34 +46,55 @@ static void run_encoding(struct dv_work *work)
 
 static void on_encoded(struct dv_work *work, const struct dv_err *err)
 {
-    struct encoding *encoding = DV_CONTAINER(work, struct encoding, work);
+    struct dv_serve_encoding *encoding = DV_CONTAINER(work, struct dv_serve_encoding, work);
+
+    dv_arena_free(encoding->arena); /* still there when the job was dropped */
+    encoding->arena = NULL;
+    encoding->done(encoding, encoding->encoded, err);
+}
+
+void dv_serve_encode(struct dv_serve_encoding *encoding, struct dv_loop *loop,
+                     const struct ProtobufCMessage *message, struct dv_arena *arena)
+{
+    encoding->work = (struct dv_work){.run = run_encoding, .done = on_encoded};
+    encoding->message = message;
+    encoding->arena = arena;
+    encoding->encoded = NULL;
+    dv_work_start(&encoding->work, loop);
+}
+
+/* An answer that is being encoded. */
+struct reply {
+    struct dv_serve_encoding encoding;
+    struct dv_server_call *call;
+};
+
+static void on_reply_encoded(struct dv_serve_encoding *encoding, struct dv_h2_msg *msg,
+                             const struct dv_err *err)
+{
+    struct reply *reply = DV_CONTAINER(encoding, struct reply, encoding);
 
     if (err)
-        dv_server_call_finish(encoding->call, err);
+        dv_server_call_finish(reply->call, err);
     else
-        dv_server_call_reply(encoding->call, encoding->encoded);
-    dv_arena_free(encoding->arena);
-    free(encoding);
+        dv_server_call_reply(reply->call, msg);
+    free(reply);
 }
 
 void dv_serve_reply_long(struct dv_server_call *call, struct dv_loop *loop,
                          const struct ProtobufCMessage *message, struct dv_arena *arena)
 {
-    struct encoding *encoding;
+    struct reply *reply;
 
-    if (dv_arena_size_bytes(arena) <= ENCODED_HERE_BYTES_MAX) {
+    if (dv_serve_is_short(arena)) {
         dv_serve_reply(call, message);
         dv_arena_free(arena);
         return;
     }
-    encoding = DV_ALLOC(struct encoding);
-    *encoding = (struct encoding){
-        .work = {.run = run_encoding, .done = on_encoded},
-        .call = call,
-        .message = message,
-        .arena = arena,
-    };
-    dv_work_start(&encoding->work, loop);
+    reply = DV_ALLOC(struct reply);
+    reply->encoding.done = on_reply_encoded;
+    reply->call = call;
+    dv_serve_encode(&reply->encoding, loop, message, arena);
 }
 
 struct NodeV1__PodRef *dv_serve_ref(const struct dv_pod_ref *ref, struct dv_arena *arena)

@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "base/str.h"
+#include "loop/loop.h"
 
 struct NodeV1__Call;
 struct NodeV1__ListClaimsResponse;
@@ -17,10 +18,31 @@ struct NodeV1__StatusResponse;
 struct NodeV1__WatchPodsResponse;
 struct ProtobufCMessage;
 struct dv_arena;
-struct dv_loop;
+struct dv_err;
+struct dv_h2_msg;
 struct dv_node;
 struct dv_pod_ref;
 struct dv_server_call;
+
+/* Whether a message that took all of `arena` is encoded or printed in about a millisecond. */
+bool dv_serve_is_short(const struct dv_arena *arena);
+
+/* A long message that a job encodes. It is embedded in what waits for it, zeroed, then `done` is
+ * set; it is lent until that has run. */
+struct dv_serve_encoding {
+    /* `msg` is the receiver's. It is NULL, and `err` set, when the job was dropped. */
+    void (*done)(struct dv_serve_encoding *encoding, struct dv_h2_msg *msg,
+                 const struct dv_err *err);
+    /* private */
+    struct dv_work work;
+    const struct ProtobufCMessage *message;
+    struct dv_arena *arena;
+    struct dv_h2_msg *encoded;
+};
+
+/* Takes `arena`, which holds the message and all its texts. */
+void dv_serve_encode(struct dv_serve_encoding *encoding, struct dv_loop *loop,
+                     const struct ProtobufCMessage *message, struct dv_arena *arena);
 
 /* Encodes the message and ends the call with it. */
 void dv_serve_reply(struct dv_server_call *call, const struct ProtobufCMessage *message);
