@@ -72,6 +72,16 @@ def options(world):
     world.node.container_options("uid-big", "main")
 
 
+def list_claims(world):
+    pb = world.node.pb
+    listed = world.node.call("ListClaims", pb.ListClaimsRequest(), pb.ListClaimsResponse)
+    assert len(listed.claims) == N_CLAIMS
+
+
+def show_page(world):
+    assert len(json.loads(world.api.ask("GET", "/davit/v1/node").body)["claims"]) == N_CLAIMS
+
+
 def podres_get(world):
     request = world.node.podres.GetPodResourcesRequest(pod_name="big", pod_namespace="default")
     world.node.podres_call("Get", request, world.node.podres.GetPodResourcesResponse)
@@ -126,6 +136,8 @@ def groups(row):
         row(f"a pod of {many} is admitted", admit, prepare_world),
         row("davit.node tells what its container gets", options),
         row("davit.node tells of it", lambda w: w.node.status()),
+        row("davit.node lists its claims", list_claims),
+        row("the page shows it", show_page),
         row("PodResources tells of it", podres_get),
         row("it is released", lambda w: w.node.release("uid-big")),
     ], "--roles", "api,node"  # controllers would take the reservations of a pod they do not know

@@ -2,6 +2,7 @@
 
 import stall_claims
 import stall_devices
+import stall_listings
 import stall_lists
 import stall_objects
 import stall_runtime
@@ -17,6 +18,6 @@ class Row:
 
 def groups():
     """(name, rows, options of davitd...), in turn."""
-    for part in (stall_objects, stall_lists, stall_devices, stall_sched,
+    for part in (stall_objects, stall_lists, stall_devices, stall_listings, stall_sched,
                  stall_claims, stall_runtime):
         yield from part.groups(Row)

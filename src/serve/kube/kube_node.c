@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
-#include "base/buf.h"
 #include "base/defs.h"
 #include "base/err.h"
 #include "base/str.h"
@@ -15,8 +14,6 @@
 #include "serve/kube/kube_call.h"
 #include "serve/node/node_feed.h"
 #include "serve/tokens.h"
-
-#define DOCUMENT_BYTES_MAX (1u << 30)
 
 struct watch {
     struct dv_kube *kube;
@@ -47,26 +44,13 @@ static void start_watch(struct dv_kube_call *call)
 
     watch->kube = call->kube;
     watch->feed.ended = on_ended;
+    watch->feed.is_once = !dv_query_is_true(call->query.watch);
     dv_kube_add_fields(call, "application/json");
     dv_kube_count(call, 200);
     dv_feed_watch_start(call->kube->options.feed, &watch->feed, call->rest);
     watch->use.ended = on_token_ended;
     if (hash.n && !dv_token_use_begin(&watch->use, tokens, hash))
         on_token_ended(&watch->use);
-}
-
-static void reply(struct dv_kube_call *call)
-{
-    struct dv_buf body;
-    struct dv_err err;
-
-    dv_buf_init(&body, DOCUMENT_BYTES_MAX);
-    dv_node_feed_print(call->kube->options.feed, &body);
-    if (dv_buf_check(&body, "node", &err))
-        dv_kube_reply_document(call, DV_STR("application/json"), dv_buf_str(&body));
-    else
-        dv_kube_reply_status(call, dv_status_from_err(&err, call->arena));
-    dv_buf_fini(&body);
 }
 
 void dv_kube_serve_node(struct dv_kube_call *call)
@@ -78,8 +62,6 @@ void dv_kube_serve_node(struct dv_kube_call *call)
     else if (!feed || dv_node_feed_is_stopped(feed))
         dv_kube_reply_status(call, dv_status_new(503, DV_STR("ServiceUnavailable"), call->arena,
                                                  "the node is not served now"));
-    else if (dv_query_is_true(call->query.watch))
-        start_watch(call);
     else
-        reply(call);
+        start_watch(call);
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/defs.h"
 #include "base/err.h"
@@ -15,7 +16,8 @@
 
 /* The limit of a part: a list of 100,000 devices with their holders is about 20 MB. */
 #define PART_BYTES_MAX (256u << 20)
-#define DOCUMENT_BYTES_MAX (1u << 30)
+/* The length of a part without fields, "{}". */
+#define EMPTY_BYTES 2u
 /* How much a stream is given at a time: it takes 4 MiB, and a document may be longer. */
 #define CHUNK_BYTES (256u << 10)
 /* The shortest time between two documents: people do not read faster. */
@@ -34,25 +36,76 @@
 
 #define NS_PER_MS 1000000u
 
-/* The number of parts of a document, which are in the order of the bits. */
-#define N_PARTS 4u
-#define ALL_PARTS ((1u << N_PARTS) - 1u)
+#define ALL_PARTS ((1u << DV_FEED_N_PARTS) - 1u)
+
+struct dv_feed_text {
+    unsigned n_refs;
+    struct dv_buf buf;
+};
 
 struct part {
-    struct dv_buf text;
-    uint64_t version; /* the version of the feed at its last change */
+    struct dv_feed_text *text; /* NULL: it was never made */
+    uint64_t version;          /* the version of the feed at its last change */
 };
 
+/* Parts are made in rounds. In a round each stale part becomes a message, on the loop, and the
+ * message a text: a long one in a job, so that a turn makes one of them at most. */
 struct dv_node_feed {
     const struct dv_node *node;
-    struct part parts[N_PARTS];
+    struct part parts[DV_FEED_N_PARTS];
     unsigned stale; /* parts that have to be made anew */
+    unsigned todo;  /* stale parts that the present round has still to make */
+    bool is_in_round;
+    uint64_t n_rounds; /* how many rounds have begun */
     uint64_t version;
-    uint64_t earliest_ms; /* nothing is made before this time */
+    uint64_t spent_ns;    /* how much of the loop's time the present round took */
+    uint64_t rested_ms;   /* no round begins before this time */
+    uint64_t earliest_ms; /* nothing is told because it changed before this time */
     struct dv_list watches;
-    struct dv_timer timer; /* set while somebody watches */
+    struct dv_timer timer; /* set while somebody watches and no round is under way */
+    struct dv_work work;   /* prints `message` */
+    size_t i_printing;     /* the part that it is of */
+    const ProtobufCMessage *message;
+    struct dv_arena *arena;
+    struct dv_feed_text *printed;
+    bool is_same; /* it is printed as the part is already */
+    bool is_printing;
     bool is_stopped;
+    bool is_freed; /* while a job prints: its end frees the feed */
 };
+
+/* ---- texts ---- */
+
+static struct dv_feed_text *ref_text(struct dv_feed_text *text)
+{
+    text->n_refs++;
+    return text;
+}
+
+static void unref_text(struct dv_feed_text *text)
+{
+    if (!text || --text->n_refs > 0)
+        return;
+    dv_buf_fini(&text->buf);
+    free(text);
+}
+
+/* Prints the message. One that passes the limit is left out as a whole. */
+static struct dv_feed_text *print_text(const ProtobufCMessage *message)
+{
+    struct dv_feed_text *text = DV_ALLOC(struct dv_feed_text);
+    struct dv_err err;
+
+    text->n_refs = 1;
+    dv_buf_init(&text->buf, PART_BYTES_MAX);
+    dv_pb_print_json(message, &text->buf);
+    if (!dv_buf_check(&text->buf, "part", &err)) {
+        dv_buf_fini(&text->buf);
+        dv_buf_init(&text->buf, PART_BYTES_MAX);
+        dv_buf_add_c(&text->buf, "{}");
+    }
+    return text;
+}
 
 /* ---- the parts ---- */
 
@@ -76,62 +129,82 @@ static const ProtobufCMessage *make_claims(const struct dv_node *node, struct dv
     return &dv_serve_claim_list(node, DV_STR(""), DV_STR(""), arena)->base;
 }
 
-static const ProtobufCMessage *(*const makers[N_PARTS])(const struct dv_node *node,
-                                                        struct dv_arena *arena) = {
+static const ProtobufCMessage *(*const makers[DV_FEED_N_PARTS])(const struct dv_node *node,
+                                                                struct dv_arena *arena) = {
     make_status,
     make_plugins,
     make_devices,
     make_claims,
 };
 
-static void refresh_part(struct dv_node_feed *feed, size_t i)
+/* Prints the part that is being made, and compares it with what it was; on any thread. */
+static void print_part(struct dv_node_feed *feed)
 {
-    DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
-    struct part *part = &feed->parts[i];
-    struct dv_buf text;
+    const struct dv_feed_text *old = feed->parts[feed->i_printing].text;
 
-    dv_buf_init(&text, PART_BYTES_MAX);
-    dv_pb_print_json(makers[i](feed->node, scratch), &text);
-    if (part->version && dv_str_eq(dv_buf_str(&text), dv_buf_str(&part->text))) {
-        dv_buf_fini(&text);
-        return;
-    }
-    dv_buf_fini(&part->text);
-    part->text = text;
-    part->version = ++feed->version;
+    feed->printed = print_text(feed->message);
+    feed->is_same = old && dv_str_eq(dv_buf_str(&feed->printed->buf), dv_buf_str(&old->buf));
+    dv_arena_free(feed->arena);
+    feed->arena = NULL;
 }
 
-static void refresh(struct dv_node_feed *feed)
+static void take_part(struct dv_node_feed *feed)
+{
+    struct part *part = &feed->parts[feed->i_printing];
+
+    if (feed->is_same) {
+        unref_text(feed->printed);
+    } else {
+        unref_text(part->text);
+        part->text = feed->printed;
+        part->version = ++feed->version;
+    }
+    feed->printed = NULL;
+}
+
+static void go_on(struct dv_node_feed *feed);
+
+static void run_printing(struct dv_work *work)
+{
+    print_part(DV_CONTAINER(work, struct dv_node_feed, work));
+}
+
+static void on_printed(struct dv_work *work, const struct dv_err *err)
+{
+    struct dv_node_feed *feed = DV_CONTAINER(work, struct dv_node_feed, work);
+
+    feed->is_printing = false;
+    dv_arena_free(feed->arena); /* still there when the job was dropped */
+    feed->arena = NULL;
+    if (!err)
+        take_part(feed);
+    if (feed->is_freed)
+        dv_node_feed_free(feed);
+    else if (!feed->is_stopped)
+        go_on(feed);
+}
+
+/* Makes the message of a part, and prints it when it is short. False: a job prints it. */
+static bool make_part(struct dv_node_feed *feed, size_t i)
 {
     struct dv_clock *clock = dv_loop_clock(feed->node->loop);
     uint64_t start_ns = dv_clock_now_ns(clock);
-    uint64_t took_ms;
+    bool is_short;
 
-    for (size_t i = 0; i < N_PARTS; i++)
-        if (feed->stale & (1u << i))
-            refresh_part(feed, i);
-    feed->stale = 0;
-    took_ms = (dv_clock_now_ns(clock) - start_ns) / NS_PER_MS;
-    feed->earliest_ms = dv_loop_now_ms(feed->node->loop) + dv_u64_max(GAP_MS, took_ms * GAP_FACTOR);
-}
-
-/* Prints the fields of all parts that are newer than `version`. False: there are none. */
-static bool print_since(const struct dv_node_feed *feed, uint64_t version, struct dv_buf *buf)
-{
-    bool is_first = true;
-
-    for (size_t i = 0; i < N_PARTS; i++) {
-        dv_str text = dv_buf_str(&feed->parts[i].text);
-
-        if (feed->parts[i].version <= version)
-            continue;
-        dv_buf_add_char(buf, is_first ? '{' : ',');
-        dv_buf_add(buf, dv_str_slice(text, 1, text.n - 1)); /* without its braces */
-        is_first = false;
+    feed->i_printing = i;
+    feed->arena = dv_arena_new();
+    feed->message = makers[i](feed->node, feed->arena);
+    is_short = dv_serve_is_short(feed->arena);
+    if (is_short) {
+        print_part(feed);
+        take_part(feed);
+    } else {
+        feed->is_printing = true;
+        feed->work = (struct dv_work){.run = run_printing, .done = on_printed};
+        dv_work_start(&feed->work, feed->node->loop);
     }
-    if (!is_first)
-        dv_buf_add_c(buf, "}\n");
-    return !is_first;
+    feed->spent_ns += dv_clock_now_ns(clock) - start_ns;
+    return is_short;
 }
 
 /* ---- those who watch ---- */
@@ -145,15 +218,32 @@ static void finish(struct dv_feed_watch *watch)
     dv_rest_stream_finish(&watch->stream);
 }
 
+static void drop_texts(struct dv_feed_watch *watch)
+{
+    for (size_t i = watch->at; i < watch->n_texts; i++)
+        unref_text(watch->texts[i]);
+    watch->n_texts = watch->at = watch->sent = 0;
+}
+
+/* Nobody watches any more: the texts, which may be megabytes, are not kept. */
+static void rest(struct dv_node_feed *feed)
+{
+    dv_timer_cancel(&feed->timer);
+    for (size_t i = 0; i < DV_FEED_N_PARTS && !feed->is_printing; i++) {
+        unref_text(feed->parts[i].text);
+        feed->parts[i].text = NULL;
+    }
+}
+
 static void on_ended(struct dv_rest_stream *stream, const struct dv_err *err)
 {
     struct dv_feed_watch *watch = DV_CONTAINER(stream, struct dv_feed_watch, stream);
 
     (void)err; /* a page that is closed is not worth a log line */
     dv_link_remove(&watch->link);
+    drop_texts(watch);
     if (dv_list_is_empty(&watch->feed->watches))
-        dv_timer_cancel(&watch->feed->timer);
-    dv_buf_fini(&watch->text);
+        rest(watch->feed);
     watch->ended(watch);
 }
 
@@ -169,34 +259,69 @@ static void send(struct dv_feed_watch *watch, dv_str bytes)
     dv_rest_stream_cancel(&watch->stream);
 }
 
+/* Returns what goes out next of the present text: its fields, without its braces. */
+static dv_str next_piece(const struct dv_feed_watch *watch)
+{
+    dv_str text = dv_buf_str(&watch->texts[watch->at]->buf);
+    dv_str rest = dv_str_slice(text, 1 + watch->sent, text.n - 1);
+
+    rest.n = dv_size_min(rest.n, CHUNK_BYTES);
+    return rest;
+}
+
 /* Sends more of the document, as far as there is room. */
 static void pump(struct dv_feed_watch *watch)
 {
-    while (!watch->is_over && watch->sent < watch->text.n &&
+    while (!watch->is_over && watch->at < watch->n_texts &&
            dv_rest_stream_unsent_bytes(&watch->stream) < CHUNK_BYTES) {
-        dv_str rest = dv_str_slice(dv_buf_str(&watch->text), watch->sent, watch->text.n);
+        dv_str piece = next_piece(watch);
 
-        rest.n = dv_size_min(rest.n, CHUNK_BYTES);
-        watch->sent += rest.n;
-        send(watch, rest);
-    }
-    if (watch->sent == watch->text.n) {
-        dv_buf_fini(&watch->text);
-        dv_buf_init(&watch->text, DOCUMENT_BYTES_MAX);
+        if (piece.n > 0) {
+            watch->sent += piece.n;
+            send(watch, piece);
+            continue;
+        }
+        unref_text(watch->texts[watch->at++]);
         watch->sent = 0;
+        send(watch, watch->at < watch->n_texts ? DV_STR(",") : DV_STR("}\n"));
     }
+    if (watch->is_over || watch->at < watch->n_texts)
+        return;
+    if (watch->n_texts == 0)
+        return;
+    watch->n_texts = watch->at = 0;
+    if (watch->is_once)
+        finish(watch);
+}
+
+/* Gathers the texts of all parts that are newer than what the watch has seen. False: there are
+ * none. A part without fields is told with the others only, since no comma may follow it. */
+static bool gather(struct dv_feed_watch *watch)
+{
+    const struct dv_node_feed *feed = watch->feed;
+
+    for (size_t i = 0; i < DV_FEED_N_PARTS; i++) {
+        const struct part *part = &feed->parts[i];
+
+        if (part->version > watch->seen && part->text && part->text->buf.n > EMPTY_BYTES)
+            watch->texts[watch->n_texts++] = ref_text(part->text);
+    }
+    watch->seen = feed->version;
+    return watch->n_texts > 0;
 }
 
 /* Sends what is new. A page that has not read the last document gets the newest one when it has. */
 static void tell(struct dv_feed_watch *watch)
 {
-    if (watch->is_over || watch->text.n > 0 ||
-        dv_rest_stream_unsent_bytes(&watch->stream) > CHUNK_BYTES)
+    const struct dv_node_feed *feed = watch->feed;
+
+    if (watch->is_over || watch->n_texts > 0 || feed->is_in_round ||
+        feed->n_rounds < watch->round || dv_rest_stream_unsent_bytes(&watch->stream) > CHUNK_BYTES)
         return;
-    if (print_since(watch->feed, watch->seen, &watch->text)) {
-        watch->seen = watch->feed->version;
+    if (gather(watch)) {
+        send(watch, DV_STR("{"));
         pump(watch);
-    } else if (dv_loop_now_ms(watch->feed->node->loop) >= watch->told_ms + PULSE_MS) {
+    } else if (dv_loop_now_ms(feed->node->loop) >= watch->told_ms + PULSE_MS) {
         send(watch, DV_STR("{}\n"));
     }
 }
@@ -209,14 +334,11 @@ static void on_room(struct dv_rest_stream *stream)
     tell(watch);
 }
 
-static void on_time(struct dv_timer *timer)
+static void tell_all(struct dv_node_feed *feed)
 {
-    struct dv_node_feed *feed = DV_CONTAINER(timer, struct dv_node_feed, timer);
     uint64_t now_ms = dv_loop_now_ms(feed->node->loop);
     struct dv_link *link = feed->watches.head.next;
 
-    feed->stale |= DV_FEED_STATUS | DV_FEED_PLUGINS;
-    refresh(feed);
     while (link != &feed->watches.head) {
         struct dv_link *next = link->next; /* taken first: a watch that ends leaves the list */
         struct dv_feed_watch *watch = DV_CONTAINER(link, struct dv_feed_watch, link);
@@ -226,29 +348,84 @@ static void on_time(struct dv_timer *timer)
             finish(watch);
         link = next;
     }
-    if (!dv_list_is_empty(&feed->watches))
-        dv_timer_start(timer, feed->node->loop, dv_u64_max(feed->earliest_ms, now_ms + LOOK_MS),
-                       on_time);
+}
+
+/* ---- rounds ---- */
+
+static bool is_awaited(const struct dv_node_feed *feed)
+{
+    for (struct dv_link *link = feed->watches.head.next; link != &feed->watches.head;
+         link = link->next)
+        if (DV_CONTAINER(link, struct dv_feed_watch, link)->round > feed->n_rounds)
+            return true;
+    return false;
+}
+
+static void on_time(struct dv_timer *timer);
+
+/* Sets the timer to the next round, while somebody watches. */
+static void plan_round(struct dv_node_feed *feed)
+{
+    uint64_t now_ms = dv_loop_now_ms(feed->node->loop);
+    uint64_t at_ms = dv_u64_max(feed->earliest_ms, now_ms + LOOK_MS);
+
+    if (feed->is_in_round || feed->is_stopped || dv_list_is_empty(&feed->watches))
+        return; /* the end of a round, or the next watch, plans it */
+    if (is_awaited(feed))
+        at_ms = dv_u64_max(feed->rested_ms, now_ms);
+    else if (feed->stale)
+        at_ms = dv_u64_max(feed->earliest_ms, now_ms);
+    dv_timer_start(&feed->timer, feed->node->loop, at_ms, on_time);
+}
+
+/* Makes the parts of the round that are left; ends the round when there are none. */
+static void go_on(struct dv_node_feed *feed)
+{
+    uint64_t now_ms = dv_loop_now_ms(feed->node->loop);
+    uint64_t spent_ms;
+
+    for (size_t i = 0; i < DV_FEED_N_PARTS; i++) {
+        if (!(feed->todo & (1u << i)))
+            continue;
+        feed->todo &= ~(1u << i);
+        if (!make_part(feed, i))
+            return; /* on_printed goes on */
+    }
+    feed->is_in_round = false;
+    spent_ms = feed->spent_ns / NS_PER_MS;
+    feed->rested_ms = now_ms + spent_ms * GAP_FACTOR;
+    feed->earliest_ms = dv_u64_max(feed->rested_ms, now_ms + GAP_MS);
+    tell_all(feed);
+    plan_round(feed);
+}
+
+static void on_time(struct dv_timer *timer)
+{
+    struct dv_node_feed *feed = DV_CONTAINER(timer, struct dv_node_feed, timer);
+
+    feed->n_rounds++;
+    feed->is_in_round = true;
+    feed->spent_ns = 0;
+    feed->todo = feed->stale | DV_FEED_STATUS | DV_FEED_PLUGINS;
+    feed->stale = 0;
+    go_on(feed);
 }
 
 void dv_feed_watch_start(struct dv_node_feed *feed, struct dv_feed_watch *watch,
                          struct dv_rest_call *call)
 {
-    uint64_t now_ms = dv_loop_now_ms(feed->node->loop);
-
     watch->feed = feed;
     watch->stream.room = on_room;
     watch->stream.ended = on_ended;
-    watch->end_ms = now_ms + LIFE_MS + dv_random_u64() % LIFE_MS;
-    dv_buf_init(&watch->text, DOCUMENT_BYTES_MAX);
-    if (dv_list_is_empty(&feed->watches)) {
-        feed->stale = ALL_PARTS; /* nobody kept them current */
-        dv_timer_start(&feed->timer, feed->node->loop, now_ms + LOOK_MS, on_time);
+    watch->end_ms = dv_loop_now_ms(feed->node->loop) + LIFE_MS + dv_random_u64() % LIFE_MS;
+    if (watch->is_once || dv_list_is_empty(&feed->watches)) {
+        feed->stale = ALL_PARTS; /* nobody keeps them current */
+        watch->round = feed->n_rounds + 1;
     }
     dv_list_push(&feed->watches, &watch->link);
     dv_rest_stream_start(&watch->stream, call, 200);
-    refresh(feed);
     tell(watch);
+    plan_round(feed);
 }
 
 /* ---- life ---- */
@@ -259,20 +436,15 @@ struct dv_node_feed *dv_node_feed_new(const struct dv_node *node)
 
     feed->node = node;
     dv_list_init(&feed->watches);
-    for (size_t i = 0; i < N_PARTS; i++)
-        dv_buf_init(&feed->parts[i].text, PART_BYTES_MAX);
     return feed;
 }
 
 void dv_node_feed_changed(struct dv_node_feed *feed, unsigned parts)
 {
-    uint64_t now_ms;
-
-    if (!feed || dv_list_is_empty(&feed->watches))
+    if (!feed)
         return;
-    now_ms = dv_loop_now_ms(feed->node->loop);
     feed->stale |= parts;
-    dv_timer_start(&feed->timer, feed->node->loop, dv_u64_max(now_ms, feed->earliest_ms), on_time);
+    plan_round(feed);
 }
 
 void dv_node_feed_stop(struct dv_node_feed *feed)
@@ -289,8 +461,12 @@ void dv_node_feed_free(struct dv_node_feed *feed)
 {
     if (!feed)
         return;
-    for (size_t i = 0; i < N_PARTS; i++)
-        dv_buf_fini(&feed->parts[i].text);
+    if (feed->is_printing) {
+        feed->is_freed = true; /* on_printed comes back */
+        return;
+    }
+    for (size_t i = 0; i < DV_FEED_N_PARTS; i++)
+        unref_text(feed->parts[i].text);
     free(feed);
 }
 
@@ -304,11 +480,4 @@ dv_str dv_node_feed_name(const struct dv_node_feed *feed)
 bool dv_node_feed_is_stopped(const struct dv_node_feed *feed)
 {
     return feed->is_stopped;
-}
-
-void dv_node_feed_print(struct dv_node_feed *feed, struct dv_buf *buf)
-{
-    feed->stale = ALL_PARTS;
-    refresh(feed);
-    (void)print_since(feed, 0, buf); /* every part is newer than version 0 */
 }
