@@ -7,7 +7,6 @@
 
 #include "base/arena.h"
 #include "base/defs.h"
-#include "base/err.h"
 #include "base/str.h"
 #include "resource/status.h"
 #include "rest/rest.h"
