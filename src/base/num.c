@@ -95,6 +95,15 @@ int dv_percent_byte(dv_str s, size_t at)
     return high < 0 || low < 0 ? -1 : high * 16 + low;
 }
 
+uint32_t dv_fnv1a(dv_str s)
+{
+    uint32_t sum = UINT32_C(2166136261);
+
+    for (size_t i = 0; i < s.n; i++)
+        sum = (sum ^ (unsigned char)s.p[i]) * UINT32_C(16777619);
+    return sum;
+}
+
 uint64_t dv_random_u64(void)
 {
     uint64_t value;

@@ -42,6 +42,9 @@ static inline uint64_t dv_u64_max(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
+/* The 32-bit FNV-1a hash, of which the checksums of several state files of the kubelet are made. */
+uint32_t dv_fnv1a(dv_str s);
+
 /* A random number from the kernel: seeds, jitter, ids. */
 uint64_t dv_random_u64(void);
 /* Prints a random UUID of version 4, in lower case and NUL-terminated; returns it, in `text`. */

@@ -3,6 +3,7 @@
 #ifndef DV_KUBELET_CHECKPOINT_H
 #define DV_KUBELET_CHECKPOINT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -26,6 +27,7 @@ struct dv_device_checkpoint {
     size_t n_records;
     const struct dv_device_registered *registered; /* NULL for null; else by name, each once */
     size_t n_registered;
+    bool is_flat; /* read from the form without NUMA nodes: all ids are under node 0 */
 };
 
 enum dv_device_verdict {
@@ -41,6 +43,13 @@ enum dv_device_verdict {
 DV_CHECKED enum dv_device_verdict
 dv_device_checkpoint_decode(dv_str bytes, struct dv_arena *arena,
                             struct dv_device_checkpoint *checkpoint, struct dv_err *err);
+/* Reads the forms of older releases, which the reference of today refuses. `form` is set to the one
+ * that the file has, also when it is damaged; NULL, with false: it has none of them. Device ids
+ * that have no NUMA node in the file are put under node 0, as the reference once converted them.
+ * DV_DATA_LOSS: its checksum does not match. */
+DV_CHECKED bool dv_device_checkpoint_decode_old(dv_str bytes, struct dv_arena *arena,
+                                                struct dv_device_checkpoint *checkpoint,
+                                                const char **form, struct dv_err *err);
 /* Writes the file, byte for byte. */
 void dv_device_checkpoint_encode(const struct dv_device_checkpoint *checkpoint, struct dv_buf *buf);
 

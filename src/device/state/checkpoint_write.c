@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "base/base64.h"
 #include "base/buf.h"
+#include "base/num.h"
 #include "base/str.h"
 #include "device/device.h"
 #include "device/kubelet_checkpoint.h"
@@ -60,7 +61,14 @@ static void add_bytes(struct dv_buf *buf, dv_str bytes)
     dv_buf_add_char(buf, ']');
 }
 
-static void add_record(struct dv_buf *buf, const struct dv_device_record *record)
+/* The ids of a record of the flat form, which are under one node here. */
+static void add_flat(struct dv_buf *buf, const struct dv_device_record *record)
+{
+    add_ids(buf, record->placed ? record->placed[0].ids : NULL,
+            record->placed ? record->placed[0].n_ids : 0);
+}
+
+static void add_record(struct dv_buf *buf, const struct dv_device_record *record, bool is_flat)
 {
     dv_buf_add_c(buf, "{PodUID:(string)");
     dv_buf_add(buf, record->pod_uid);
@@ -68,8 +76,8 @@ static void add_record(struct dv_buf *buf, const struct dv_device_record *record
     dv_buf_add(buf, record->container);
     dv_buf_add_c(buf, " ResourceName:(string)");
     dv_buf_add(buf, record->resource);
-    dv_buf_add_c(buf, " DeviceIDs:(checkpoint.DevicesPerNUMA)");
-    add_placed(buf, record);
+    dv_buf_add_c(buf, is_flat ? " DeviceIDs:([]string)" : " DeviceIDs:(checkpoint.DevicesPerNUMA)");
+    (is_flat ? add_flat : add_placed)(buf, record);
     dv_buf_add_c(buf, " AllocResp:([]uint8)");
     add_bytes(buf, record->response);
     dv_buf_add_char(buf, '}');
@@ -103,7 +111,7 @@ void dv_device_checkpoint_text(const struct dv_device_checkpoint *checkpoint, st
         for (size_t i = 0; i < checkpoint->n_records; i++) {
             if (i > 0)
                 dv_buf_add_char(buf, ' ');
-            add_record(buf, &checkpoint->records[i]);
+            add_record(buf, &checkpoint->records[i], checkpoint->is_flat);
         }
         dv_buf_add_char(buf, ']');
     }
@@ -115,16 +123,6 @@ void dv_device_checkpoint_text(const struct dv_device_checkpoint *checkpoint, st
 /* A bound for the text of a node's state; its file is shorter. */
 #define TEXT_BYTES_MAX (1024u * 1024u * 1024u)
 
-/* The 32-bit FNV-1a hash, of which the kubelet's checksum is made. */
-static uint32_t hash(dv_str text)
-{
-    uint32_t sum = UINT32_C(2166136261);
-
-    for (size_t i = 0; i < text.n; i++)
-        sum = (sum ^ (unsigned char)text.p[i]) * UINT32_C(16777619);
-    return sum;
-}
-
 uint32_t dv_device_checkpoint_sum(const struct dv_device_checkpoint *checkpoint)
 {
     struct dv_buf buf;
@@ -133,7 +131,7 @@ uint32_t dv_device_checkpoint_sum(const struct dv_device_checkpoint *checkpoint)
     dv_buf_init(&buf, TEXT_BYTES_MAX);
     dv_device_checkpoint_text(checkpoint, &buf);
     assert(!buf.is_over); /* the checksum of a part would be wrong */
-    sum = hash(dv_buf_str(&buf));
+    sum = dv_fnv1a(dv_buf_str(&buf));
     dv_buf_fini(&buf);
     return sum;
 }

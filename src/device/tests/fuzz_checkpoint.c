@@ -1,5 +1,6 @@
 /* A checkpoint that can be read is written as a file that reads alike; and so is the state that was
- * loaded from it. What is read as a record of the store is written alike, too. */
+ * loaded from it, also from the form of an older release. What is read as a record of the store is
+ * written alike, too. */
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -61,6 +62,23 @@ static void fuzz_record(dv_str bytes, struct dv_arena *arena)
         check_record(&record, arena);
 }
 
+/* What is read of an older form is written in that of today. */
+static void fuzz_old(dv_str bytes, struct dv_arena *arena)
+{
+    DV_CLEANUP(dv_device_state_freep) struct dv_device_state *state = dv_device_state_new(NULL);
+    struct dv_device_checkpoint checkpoint, taken;
+    const char *form;
+    size_t n_left_out;
+    struct dv_err err;
+
+    if (!dv_device_checkpoint_decode_old(bytes, arena, &checkpoint, &form, &err))
+        return;
+    assert(form);
+    dv_device_checkpoint_load(state, &checkpoint, 1, &n_left_out);
+    dv_device_checkpoint_take(state, arena, &taken);
+    check_written(&taken, arena);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
@@ -72,6 +90,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct dv_err err;
 
     fuzz_record(bytes, arena);
+    fuzz_old(bytes, arena);
     if (dv_device_checkpoint_read(bytes, arena, &checkpoint, &checksum, &err) !=
         DV_DEVICE_CHECKPOINT_OK)
         return 0;

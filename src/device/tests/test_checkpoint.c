@@ -211,6 +211,103 @@ static void bad_files_get_their_verdicts(void **state)
     }
 }
 
+/* The files of older releases: the first is published, the others are made by what is known. */
+static void the_forms_of_older_releases_are_read(void **state)
+{
+#define FLAT(id)                                                                                   \
+    "{\"PodUID\":\"p\",\"ContainerName\":\"c\",\"ResourceName\":\"" GPU "\","                      \
+    "\"DeviceIDs\":[\"" id "\",\"d2\"],\"AllocResp\":\"CggKAUsSA3ZhbA==\"}"
+#define SINGLE(pod, id)                                                                            \
+    "{\"PodUID\":\"" pod "\",\"ContainerName\":\"c\",\"ResourceName\":\"" GPU "\","                \
+    "\"DeviceID\":\"" id "\"}"
+    static const struct {
+        const char *file;
+        const char *form;
+        const char *held; /* of the pod p */
+        size_t n_records;
+        size_t n_response; /* bytes */
+    } cases[] = {
+        {"{\"Data\":{\"PodDeviceEntries\":[{\"PodUID\":\"13ac2284-0d19-44b7-b94f-055b032dba9b\","
+         "\"ContainerName\":\"centos\",\"ResourceName\":\"example.com/deviceA\",\"DeviceIDs\":"
+         "[\"DevA3\"],\"AllocResp\":\"CiIKHUVYQU1QTEVDT01ERVZJQ0VBX0RFVkEzX1RUWTEwEgEwGhwKCi9kZXY"
+         "vdHR5MTASCi9kZXYvdHR5MTAaAnJ3\"},{\"PodUID\":\"86b9a017-c9ca-4069-815f-46ca3e53c1e4\","
+         "\"ContainerName\":\"centos\",\"ResourceName\":\"example.com/deviceA\",\"DeviceIDs\":"
+         "[\"DevA4\"],\"AllocResp\":\"CiIKHUVYQU1QTEVDT01ERVZJQ0VBX0RFVkE0X1RUWTExEgEwGhwKCi9kZXY"
+         "vdHR5MTESCi9kZXYvdHR5MTEaAnJ3\"}],\"RegisteredDevices\":{\"example.com/deviceA\":"
+         "[\"DevA1\",\"DevA2\",\"DevA3\",\"DevA4\"]}},\"Checksum\":405612085}",         "Kubernetes 1.11 to 1.19", NULL,                 2,          66},
+        {"{\"PodDeviceEntries\":[" FLAT("d1") "],\"RegisteredDevices\":{\"" GPU "\":[\"d1\"]}}",
+         "Kubernetes 1.9 and 1.10",                                                                                         "d1 d2",              1,          10},
+        {"{\"Entries\":[" FLAT("d1") "]}",                                                       "Kubernetes 1.9",          "d1 d2",              1,          10},
+        {"{\"Entries\":[" SINGLE("p",                                                            "d1") "," SINGLE("q",      "d3") "," SINGLE("p", "d2") "]}",
+         "Kubernetes 1.8",                                                                                                                                        "d1 d2", 2, 0},
+        {"{\"Entries\":null}",                                                                                     "Kubernetes 1.9",                                                                                                             NULL,                                                                                                                                 0,                                                                                                                        0                     },
+    };
+    struct node *node = *state;
+
+    for (size_t i = 0; i < DV_COUNT(cases); i++) {
+        struct dv_device_state *into = dv_device_state_new(NULL);
+        struct dv_device_state *before = node->state;
+        struct dv_device_checkpoint checkpoint;
+        const char *form;
+        size_t n_left_out;
+        struct dv_err err;
+
+        if (!dv_device_checkpoint_decode_old(dv_str_from_c(cases[i].file), node->arena, &checkpoint,
+                                             &form, &err))
+            fail_msg("case %zu: %s", i, err.msg);
+        assert_string_equal(form, cases[i].form);
+        assert_int_equal(checkpoint.n_records, cases[i].n_records);
+        if (checkpoint.n_records > 0)
+            assert_int_equal(checkpoint.records[0].response.n, cases[i].n_response);
+        node->state = into;
+        dv_device_checkpoint_load(node->state, &checkpoint, node->now_ns, &n_left_out);
+        assert_int_equal(n_left_out, 0);
+        if (cases[i].held)
+            assert_string_equal(node_held(node, "p", "c", GPU), cases[i].held);
+        node->state = before;
+        dv_device_state_free(into);
+    }
+}
+
+static void what_is_no_old_form_or_damaged_is_told(void **state)
+{
+    static const struct {
+        const char *file;
+        const char *form; /* NULL: none */
+        enum dv_code code;
+    } cases[] = {
+        {"x",                                                                     NULL,                      DV_INVALID_ARGUMENT},
+        {"[]",                                                                    NULL,                      DV_INVALID_ARGUMENT},
+        {"{\"Data\":{\"PodDeviceEntries\":[]},\"Checksum\":1}",                   NULL,                      DV_INVALID_ARGUMENT},
+        {"{\"Data\":{\"PodDeviceEntries\":[{\"DeviceIDs\":{}}]},\"Checksum\":1}", NULL,
+         DV_INVALID_ARGUMENT                                                                                                    },
+        {"{\"Data\":{\"PodDeviceEntries\":[{\"DeviceIDs\":[]}]},\"Checksum\":1}",
+         "Kubernetes 1.11 to 1.19",                                                                          DV_DATA_LOSS       },
+        {"{\"Data\":{\"PodDeviceEntries\":[{\"DeviceIDs\":[]}]}}",                "Kubernetes 1.11 to 1.19",
+         DV_INVALID_ARGUMENT                                                                                                    },
+        {"{\"Entries\":[{\"DeviceIDs\":[1]}]}",                                   "Kubernetes 1.9",          DV_INVALID_ARGUMENT},
+        {"{\"Entries\":[{\"DeviceIDs\":[],\"AllocResp\":\"?\"}]}",                "Kubernetes 1.9",
+         DV_INVALID_ARGUMENT                                                                                                    },
+        {"{\"Entries\":[{\"DeviceID\":\"a\"},3]}",                                "Kubernetes 1.8",          DV_INVALID_ARGUMENT},
+        {"{\"PodDeviceEntries\":[{\"DeviceIDs\":[]}],\"RegisteredDevices\":[]}",
+         "Kubernetes 1.9 and 1.10",                                                                          DV_INVALID_ARGUMENT},
+    };
+    struct node *node = *state;
+
+    for (size_t i = 0; i < DV_COUNT(cases); i++) {
+        struct dv_device_checkpoint checkpoint;
+        const char *form;
+        struct dv_err err;
+
+        assert_false(dv_device_checkpoint_decode_old(dv_str_from_c(cases[i].file), node->arena,
+                                                     &checkpoint, &form, &err));
+        if (err.code != cases[i].code || !form != !cases[i].form)
+            fail_msg("case %zu: %s: %s", i, form ? form : "none", err.msg);
+        if (form)
+            assert_string_equal(form, cases[i].form);
+    }
+}
+
 static void a_state_goes_into_a_file_and_back(void **state)
 {
     struct node *node = *state;
@@ -251,7 +348,7 @@ static void records_that_make_no_sense_are_left_out(void **state)
         {DV_STR_INIT("q"), DV_STR_INIT("c"), DV_STR_INIT(GPU), placed, 1, DV_STR_INIT("")    },
         {DV_STR_INIT("r"), DV_STR_INIT("c"), DV_STR_INIT(NIC), NULL,   0, {NULL, 0}          },
     };
-    static const struct dv_device_checkpoint checkpoint = {records, 3, NULL, 0};
+    static const struct dv_device_checkpoint checkpoint = {.records = records, .n_records = 3};
     struct node *node = *state;
     size_t n_left_out;
 
@@ -270,6 +367,8 @@ int main(void)
         node_test(what_is_hashed_is_what_go_would_have_decoded),
         node_test(entries_are_decoded_as_go_does),
         node_test(bad_files_get_their_verdicts),
+        node_test(the_forms_of_older_releases_are_read),
+        node_test(what_is_no_old_form_or_damaged_is_told),
         node_test(a_state_goes_into_a_file_and_back),
         node_test(records_that_make_no_sense_are_left_out),
     };
