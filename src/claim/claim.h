@@ -200,6 +200,16 @@ void dv_claim_checkpoint_encode(const struct dv_claim_checkpoint *checkpoint, st
 enum dv_claim_verdict dv_claim_checkpoint_decode(dv_str bytes, struct dv_arena *arena,
                                                  struct dv_claim_checkpoint *checkpoint,
                                                  struct dv_err *err);
+struct dv_claim_old_form {
+    const char *name;  /* of the releases that wrote it; NULL: it is none of them */
+    bool is_unchecked; /* it has structured handles, with which no checksum can be computed here */
+};
+/* Reads the forms of 1.27 to 1.30, which the reference of today calls corrupted; `form` is set also
+ * when the file is damaged. What was prepared is one device without a name for each driver.
+ * DV_DATA_LOSS: its checksum does not match. */
+DV_CHECKED bool dv_claim_checkpoint_decode_old(dv_str bytes, struct dv_arena *arena,
+                                               struct dv_claim_checkpoint *checkpoint,
+                                               struct dv_claim_old_form *form, struct dv_err *err);
 /* Takes all claims as they are; borrowed from the state and in `arena`. */
 void dv_claim_checkpoint_take(const struct dv_claim_state *state, struct dv_arena *arena,
                               struct dv_claim_checkpoint *checkpoint);

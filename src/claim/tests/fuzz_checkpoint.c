@@ -55,9 +55,11 @@ static void fuzz_claims(dv_str file, struct dv_arena *arena)
 {
     struct dv_claim_state *state;
     struct dv_claim_checkpoint checkpoint;
+    struct dv_claim_old_form form;
     struct dv_err err;
 
-    if (dv_claim_checkpoint_decode(file, arena, &checkpoint, &err) != DV_CLAIM_FILE_OK)
+    if (dv_claim_checkpoint_decode(file, arena, &checkpoint, &err) != DV_CLAIM_FILE_OK &&
+        !dv_claim_checkpoint_decode_old(file, arena, &checkpoint, &form, &err))
         return;
     check_again(&checkpoint, arena);
     for (size_t i = 0; i < checkpoint.n_records; i++)

@@ -386,6 +386,68 @@ static void tells_damaged_rows_from_later_ones(void **state)
     assert_int_equal(dv_claim_count(world->state), 0);
 }
 
+#define OLD(handles)                                                                               \
+    "{\"version\":\"v1\",\"entries\":[{\"DriverName\":\"test-driver.cdi.k8s.io\",\"ClassName\":"   \
+    "\"class-name\",\"ClaimUID\":\"067798be-454e-4be4-9047-1aa06aea63f7\",\"ClaimName\":"          \
+    "\"example\",\"Namespace\":\"default\",\"PodUIDs\":{\"139cdb46-f989-4f17-9561-ca10cfb509a6\":" \
+    "{}}," handles                                                                                 \
+    "\"CDIDevices\":{\"test-driver.cdi.k8s.io\":[\"example.com/example=cdi-example\"]}}],"         \
+    "\"checksum\":"
+#define HANDLE                                                                                     \
+    "\"ResourceHandles\":[{\"driverName\":\"test-driver.cdi.k8s.io\",\"data\":"                    \
+    "\"{\\\"a\\\": \\\"b\\\"}\"}],"
+
+/* The checksums of the first two are published. */
+static void state_files_of_older_releases_are_read(void **state)
+{
+    static const struct {
+        const char *file;
+        const char *form;  /* NULL: none */
+        enum dv_code code; /* DV_OK: it is read */
+    } cases[] = {
+        {OLD("") "153446146}",                                 "Kubernetes 1.27",         DV_OK              },
+        {OLD(HANDLE) "113577689}",                             "Kubernetes 1.28 to 1.30", DV_OK              },
+        {OLD("") "153446147}",                                 "Kubernetes 1.27",         DV_DATA_LOSS       },
+        {OLD(HANDLE) "153446146}",                             "Kubernetes 1.28 to 1.30", DV_DATA_LOSS       },
+        {"{\"version\":\"v2\",\"entries\":[],\"checksum\":1}", "Kubernetes 1.27",         DV_UNIMPLEMENTED   },
+        {"{\"version\":\"v1\",\"entries\":{},\"checksum\":1}", "Kubernetes 1.27",
+         DV_INVALID_ARGUMENT                                                                                 },
+        {"{\"version\":\"v1\",\"entries\":[]}",                "Kubernetes 1.27",         DV_INVALID_ARGUMENT},
+        {"{\"Data\":\"\",\"Checksum\":1}",                     NULL,                      DV_INVALID_ARGUMENT},
+        {"[]",                                                 NULL,                      DV_INVALID_ARGUMENT},
+        {"x",                                                  NULL,                      DV_INVALID_ARGUMENT},
+    };
+    struct world *world = *state;
+
+    for (size_t i = 0; i < DV_COUNT(cases); i++) {
+        struct dv_claim_checkpoint checkpoint;
+        struct dv_claim_old_form form;
+        struct dv_err err = {0};
+        const struct dv_claim_record *record;
+        bool is_read = dv_claim_checkpoint_decode_old(dv_str_from_c(cases[i].file), world->arena,
+                                                      &checkpoint, &form, &err);
+
+        if (is_read != (cases[i].code == DV_OK) || (!is_read && err.code != cases[i].code))
+            fail_msg("case %zu: %s", i, err.msg);
+        assert_true(cases[i].form ? form.name && strcmp(form.name, cases[i].form) == 0
+                                  : !form.name);
+        if (!is_read)
+            continue;
+        assert_false(form.is_unchecked);
+        assert_int_equal(checkpoint.n_records, 1);
+        record = &checkpoint.records[0];
+        assert_str(record->namespace, "default");
+        assert_str(record->name, "example");
+        assert_str(record->uid, "067798be-454e-4be4-9047-1aa06aea63f7");
+        assert_int_equal(record->n_pods, 1);
+        assert_str(record->pods[0], "139cdb46-f989-4f17-9561-ca10cfb509a6");
+        assert_int_equal(record->n_drivers, 1);
+        assert_str(record->drivers[0].name, "test-driver.cdi.k8s.io");
+        assert_int_equal(record->drivers[0].n_devices, 1);
+        assert_str(record->drivers[0].devices[0].cdi_ids[0], "example.com/example=cdi-example");
+    }
+}
+
 int main(void)
 {
 #define IN_WORLD(test) cmocka_unit_test_setup_teardown(test, world_start, world_end)
@@ -399,6 +461,7 @@ int main(void)
         IN_WORLD(takes_the_last_of_two_answers_for_a_claim),
         IN_WORLD(reads_and_writes_the_kubelets_file),
         IN_WORLD(tells_damaged_rows_from_later_ones),
+        IN_WORLD(state_files_of_older_releases_are_read),
     };
 #undef IN_WORLD
 
