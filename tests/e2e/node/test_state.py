@@ -502,9 +502,10 @@ def test_imports_that_are_refused(stopped, short_dir):
         path.write_bytes(bad)
         done = state("import", node.kubelet_dir, new)
         assert done.returncode == 1 and str(path) in done.stderr, (bad[:40], done)
+    # a directory without any of the files
+    done = state("import", short_dir, new)
+    assert done.returncode == 1 and "there is neither" in done.stderr, done
     os.unlink(path)
-    done = state("import", node.kubelet_dir, new)
-    assert done.returncode == 1 and str(path) in done.stderr, done
     # while davitd runs
     path.write_bytes(good)
     node.start()
@@ -515,6 +516,18 @@ def test_imports_that_are_refused(stopped, short_dir):
     assert holders(node) == node.before
     # and the good one is taken where there is nothing
     assert state("import", node.kubelet_dir, new).returncode == 0
+
+
+def test_an_import_takes_either_file_alone(stopped, short_dir):
+    node = stopped
+    assert state("export", node.kubelet_dir, node.state_dir).returncode == 0
+    files = [checkpoint(node.kubelet_dir), os.path.join(node.kubelet_dir, "dra_manager_state")]
+    for i, path in enumerate(files):
+        os.rename(path, path + ".away")
+        done = state("import", node.kubelet_dir, os.path.join(short_dir, f"alone{i}"))
+        assert (done.returncode, done.stderr) == (0, ""), done
+        assert path not in done.stdout and files[1 - i] in done.stdout, done
+        os.rename(path + ".away", path)
 
 
 def test_an_export_never_replaces_a_file_by_nothing(stopped, short_dir):
