@@ -157,6 +157,29 @@ void dv_request_start(struct dv_cluster *cluster, struct dv_request *request);
  * still happen. */
 void dv_request_cancel(struct dv_cluster *cluster, struct dv_request *request);
 
+/* ---- reviews: what an API server says about others' users ---- */
+
+/* One review, embedded in what waits for it: zeroed, filled in, and lent with all it points to
+ * until `done` has run. Exactly one of `token` and `access` is set. */
+struct dv_user_review {
+    const struct dv_api_token_review_spec *token;           /* whose token is this? */
+    const struct dv_api_subject_access_review_spec *access; /* may this user do that? */
+    uint64_t timeout_ms;                                    /* over a network; 0: 10 s */
+    /* err: NULL when there is an answer. DV_UNAVAILABLE: nobody could be asked.
+     * DV_PERMISSION_DENIED: we may not ask. DV_CANCELLED: it was given up. */
+    void (*done)(struct dv_user_review *review, const struct dv_err *err);
+    /* The answer, set before `done` runs without an error; borrowed until it returns. */
+    const struct dv_api_token_review_status *token_status;
+    const struct dv_api_subject_access_review_status *access_status;
+
+    void *priv; /* the engine's */
+};
+
+/* Starts it. `done` runs once, never before this has returned. */
+void dv_user_review_start(struct dv_cluster *cluster, struct dv_user_review *review);
+/* Gives up waiting: `done` still runs, with DV_CANCELLED. */
+void dv_user_review_cancel(struct dv_cluster *cluster, struct dv_user_review *review);
+
 /* ---- for engines ---- */
 
 struct dv_cluster_engine {
@@ -165,6 +188,8 @@ struct dv_cluster_engine {
     void (*view_close)(struct dv_view *view);
     void (*request_start)(struct dv_cluster *cluster, struct dv_request *request);
     void (*request_cancel)(struct dv_cluster *cluster, struct dv_request *request);
+    void (*review_start)(struct dv_cluster *cluster, struct dv_user_review *review);
+    void (*review_cancel)(struct dv_cluster *cluster, struct dv_user_review *review);
 };
 
 /* The first member of an engine. */

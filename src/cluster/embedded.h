@@ -83,6 +83,14 @@ void dv_embedded_set_token_maker(struct dv_embedded *embedded, dv_embedded_make_
 /* Answers with token->request, whose status is set, or with a failure, which is in the arena. */
 void dv_embedded_token_made(struct dv_embedded_token *token, const struct dv_api_status *failure);
 
+/* ---- reviews ---- */
+
+/* Answers a review at once: sets token_status or access_status, in `arena`. */
+typedef void dv_embedded_review(void *ctx, struct dv_user_review *review, struct dv_arena *arena);
+/* Sets who answers reviews: who serves the API, and knows its users. NULL: nobody does, any
+ * more. */
+void dv_embedded_set_reviewer(struct dv_embedded *embedded, dv_embedded_review *review, void *ctx);
+
 /* ---- reading ---- */
 
 /* The version of the newest change that is durable. */

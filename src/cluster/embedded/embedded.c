@@ -41,6 +41,8 @@ static const struct dv_cluster_engine engine = {
     .view_close = dv_embedded_view_close,
     .request_start = dv_embedded_request_start,
     .request_cancel = dv_embedded_request_cancel,
+    .review_start = dv_embedded_review_start,
+    .review_cancel = dv_embedded_review_cancel,
 };
 
 /* ---- loading ---- */

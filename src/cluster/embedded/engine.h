@@ -72,6 +72,8 @@ struct dv_embedded {
     struct dv_rewrite rewrite;
     dv_embedded_make_token *make_token; /* NULL: nobody makes tokens */
     void *make_token_ctx;
+    dv_embedded_review *review; /* NULL: nobody knows users */
+    void *review_ctx;
     struct dv_buf row; /* of the object that is being written: kept, so that it is large enough */
 
     struct dv_task watch;      /* tells the watchers what is due */
@@ -122,6 +124,10 @@ void dv_watchers_end(struct dv_embedded *embedded);
 
 /* cluster_token.c: starts a request for a token. */
 void dv_cluster_token_start(struct dv_cluster_operation *operation);
+
+/* cluster_review.c */
+void dv_embedded_review_start(struct dv_cluster *cluster, struct dv_user_review *review);
+void dv_embedded_review_cancel(struct dv_cluster *cluster, struct dv_user_review *review);
 
 /* cluster_request.c */
 void dv_embedded_request_start(struct dv_cluster *cluster, struct dv_request *request);

@@ -21,6 +21,8 @@ static const struct dv_cluster_engine engine = {
     .view_close = dv_remote_view_close,
     .request_start = dv_remote_request_start,
     .request_cancel = dv_remote_request_cancel,
+    .review_start = dv_remote_review_start,
+    .review_cancel = dv_remote_review_cancel,
 };
 
 struct dv_remote *dv_remote_open(struct dv_loop *loop, const struct dv_kubeconfig *config,

@@ -66,6 +66,10 @@ void dv_remote_request_start(struct dv_cluster *cluster, struct dv_request *requ
 void dv_remote_request_cancel(struct dv_cluster *cluster, struct dv_request *request);
 void dv_remote_requests_end(struct dv_remote *remote);
 
+/* remote_review.c: the client, when it closes, ends those that are under way. */
+void dv_remote_review_start(struct dv_cluster *cluster, struct dv_user_review *review);
+void dv_remote_review_cancel(struct dv_cluster *cluster, struct dv_user_review *review);
+
 /* remote_view.c */
 struct dv_view *dv_remote_view_open(struct dv_cluster *cluster,
                                     const struct dv_view_options *options, struct dv_err *err);

@@ -47,3 +47,13 @@ void dv_request_cancel(struct dv_cluster *cluster, struct dv_request *request)
 {
     cluster->engine->request_cancel(cluster, request);
 }
+
+void dv_user_review_start(struct dv_cluster *cluster, struct dv_user_review *review)
+{
+    cluster->engine->review_start(cluster, review);
+}
+
+void dv_user_review_cancel(struct dv_cluster *cluster, struct dv_user_review *review)
+{
+    cluster->engine->review_cancel(cluster, review);
+}

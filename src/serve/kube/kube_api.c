@@ -71,6 +71,7 @@ struct dv_kube *dv_kube_open(const struct dv_kube_options *options)
         add_metrics(kube, options->metrics);
     dv_kube_open_quota(kube);
     dv_embedded_set_token_maker(options->embedded, dv_kube_make_own_token, kube);
+    dv_embedded_set_reviewer(options->embedded, dv_kube_review_own, kube);
     return kube;
 }
 
@@ -106,6 +107,7 @@ void dv_kube_close(struct dv_kube *kube, dv_closed_fn *closed, void *ctx)
     kube->closed_ctx = ctx;
     kube->is_closing = true;
     dv_embedded_set_token_maker(kube->options.embedded, NULL, NULL);
+    dv_embedded_set_reviewer(kube->options.embedded, NULL, NULL);
     dv_kube_end_watches(kube);
     dv_kube_close_quota(kube);
     if (!kube->n_calls)

@@ -164,6 +164,8 @@ bool dv_kube_is_bound_there(const struct dv_kube *kube, const struct dv_api_user
 void dv_kube_make_token(struct dv_kube *kube, struct dv_arena *arena, struct dv_token_op *op);
 /* Makes tokens for pods of this node: dv_embedded_make_token, whose `ctx` is the API. */
 void dv_kube_make_own_token(void *ctx, struct dv_embedded_token *token);
+/* Answers reviews of this process: dv_embedded_review, whose `ctx` is the API. */
+void dv_kube_review_own(void *ctx, struct dv_user_review *review, struct dv_arena *arena);
 /* Whether the call's token, if it has one, is still valid: a request that has waited asks again. */
 bool dv_kube_is_request_authentic(struct dv_request *request);
 /* Makes a 403 Status: the call's user may not do what it asks. `reason` may be empty. */

@@ -82,12 +82,27 @@ static void find_audiences(const struct dv_api_token_review_spec *spec,
             status->audiences[status->n_audiences++] = asked[i];
 }
 
+static void decide_token(const struct dv_kube *kube, const struct dv_api_token_review_spec *spec,
+                         struct dv_arena *arena, struct dv_api_token_review_status *status)
+{
+    const struct dv_token *token = dv_tokens_find(kube->options.tokens, spec->token);
+
+    *status = (struct dv_api_token_review_status){0};
+    if (token && dv_kube_is_bound_there(kube, &token->user))
+        find_audiences(spec, token, arena, status);
+    if (status->n_audiences > 0) {
+        status->authenticated = true;
+        status->user = token->user;
+    } else {
+        status->error = DV_STR("invalid bearer token");
+    }
+}
+
 static void review_token(struct dv_kube_call *call)
 {
     const struct dv_body_kind kind = {DV_STR("TokenReview"), DV_STR(AUTHN), DV_STR("v1"),
                                       &dv_message_token_review};
     struct dv_api_token_review *review;
-    const struct dv_token *token;
     void *value;
 
     if (!dv_kube_read_review(call, &kind, &value))
@@ -99,16 +114,7 @@ static void review_token(struct dv_kube_call *call)
                                                                 "in authentication"));
         return;
     }
-    token = dv_tokens_find(call->kube->options.tokens, review->spec.token);
-    review->status = (struct dv_api_token_review_status){0};
-    if (token && dv_kube_is_bound_there(call->kube, &token->user))
-        find_audiences(&review->spec, token, call->arena, &review->status);
-    if (review->status.n_audiences > 0) {
-        review->status.authenticated = true;
-        review->status.user = token->user;
-    } else {
-        review->status.error = DV_STR("invalid bearer token");
-    }
+    decide_token(call->kube, &review->spec, call->arena, &review->status);
     dv_kube_reply_review(call, &kind, review);
 }
 
@@ -161,14 +167,14 @@ static struct dv_auth_request wish_of(const struct dv_api_resource_attributes *r
     return wish;
 }
 
-static void decide(struct dv_kube_call *call, const struct dv_api_user_info *user,
-                   const struct dv_auth_request *wish,
+static void decide(struct dv_kube *kube, const struct dv_api_user_info *user,
+                   const struct dv_auth_request *wish, struct dv_arena *arena,
                    struct dv_api_subject_access_review_status *status)
 {
-    struct dv_auth_relations relations = dv_kube_relations(call->kube);
+    struct dv_auth_relations relations = dv_kube_relations(kube);
 
     *status = (struct dv_api_subject_access_review_status){0};
-    status->allowed = dv_auth_decide(user, wish, &relations, call->arena, &status->reason);
+    status->allowed = dv_auth_decide(user, wish, &relations, arena, &status->reason);
     if (status->allowed)
         status->reason = DV_STR_NONE;
 }
@@ -203,8 +209,48 @@ static void review_self_access(struct dv_kube_call *call)
     if (!read_wish(call, review->spec.resource_attributes, review->spec.non_resource_attributes,
                    &wish))
         return;
-    decide(call, &call->user, &wish, &review->status);
+    decide(call->kube, &call->user, &wish, call->arena, &review->status);
     dv_kube_reply_review(call, &kind, review);
+}
+
+/* Returns the user that a review is about. */
+static struct dv_api_user_info subject_of(const struct dv_api_subject_access_review_spec *spec)
+{
+    return (struct dv_api_user_info){
+        .username = spec->user,
+        .uid = spec->uid,
+        .groups = spec->groups,
+        .n_groups = spec->n_groups,
+        .extra = spec->extra,
+        .n_extra = spec->n_extra,
+    };
+}
+
+void dv_kube_review_own(void *ctx, struct dv_user_review *review, struct dv_arena *arena)
+{
+    struct dv_kube *kube = ctx;
+
+    if (review->token) {
+        struct dv_api_token_review_status *status =
+            DV_NEW(arena, struct dv_api_token_review_status);
+
+        struct dv_api_user_info user;
+
+        decide_token(kube, review->token, arena, status);
+        /* The token may be revoked before the answer is looked at. */
+        user = status->user;
+        dv_message_copy(&dv_message_user_info, &user, arena, &status->user);
+        review->token_status = status;
+    } else {
+        struct dv_api_subject_access_review_status *status =
+            DV_NEW(arena, struct dv_api_subject_access_review_status);
+        struct dv_api_user_info user = subject_of(review->access);
+        struct dv_auth_request wish = wish_of(review->access->resource_attributes,
+                                              review->access->non_resource_attributes, arena);
+
+        decide(kube, &user, &wish, arena, status);
+        review->access_status = status;
+    }
 }
 
 static void review_access(struct dv_kube_call *call, dv_str name)
@@ -212,23 +258,18 @@ static void review_access(struct dv_kube_call *call, dv_str name)
     const struct dv_body_kind kind = {name, DV_STR(AUTHZ), DV_STR("v1"),
                                       &dv_message_subject_access_review};
     struct dv_api_subject_access_review *review;
-    struct dv_api_user_info user = {0};
+    struct dv_api_user_info user;
     struct dv_auth_request wish;
     void *value;
 
     if (!dv_kube_read_review(call, &kind, &value))
         return;
     review = value;
-    user.username = review->spec.user;
-    user.uid = review->spec.uid;
-    user.groups = review->spec.groups;
-    user.n_groups = review->spec.n_groups;
-    user.extra = review->spec.extra;
-    user.n_extra = review->spec.n_extra;
+    user = subject_of(&review->spec);
     if (!read_wish(call, review->spec.resource_attributes, review->spec.non_resource_attributes,
                    &wish))
         return;
-    decide(call, &user, &wish, &review->status);
+    decide(call->kube, &user, &wish, call->arena, &review->status);
     dv_kube_reply_review(call, &kind, review);
 }
 
