@@ -6,42 +6,20 @@
 #include "resource/status.h"
 #include "resource/validate.h"
 #include "rest/rest.h"
+#include "serve/auth/credentials.h"
 #include "serve/kube/kube_call.h"
 #include "serve/tokens.h"
 
 /* ---- authentication ---- */
 
-static bool bearer_of(const struct dv_rest_request *request, dv_str *token)
-{
-    dv_str field = dv_str_trim(dv_rest_request_field(request, DV_STR("Authorization")));
-    size_t at = dv_str_find_char(field, ' ');
-
-    if (!dv_str_eq_nocase(dv_str_slice(field, 0, at), DV_STR("bearer")))
-        return false;
-    *token = dv_str_trim(dv_str_slice(field, at, field.n));
-    return token->n > 0;
-}
-
-static void add_group(struct dv_api_user_info *user, dv_str group)
-{
-    user->groups[user->n_groups++] = group;
-}
-
 static bool is_by_certificate(struct dv_kube_call *call, bool *is_bad)
 {
-    struct dv_rest_identity identity = {0};
     struct dv_err err;
 
-    if (!dv_rest_call_identity(call->rest, &identity, &err)) {
-        *is_bad = err.code == DV_UNAUTHENTICATED;
-        return false;
-    }
-    call->user = (struct dv_api_user_info){.username = identity.name};
-    call->user.groups = DV_NEW_ARRAY(call->arena, dv_str, identity.n_groups + 1);
-    for (size_t i = 0; i < identity.n_groups; i++)
-        add_group(&call->user, identity.groups[i]);
-    add_group(&call->user, DV_STR(DV_GROUP_AUTHENTICATED));
-    return true;
+    if (dv_credentials_certificate(call->rest, &call->user, &err))
+        return true;
+    *is_bad = err.code == DV_UNAUTHENTICATED;
+    return false;
 }
 
 static bool is_anonymous_fine(const struct dv_kube_call *call)
@@ -102,7 +80,7 @@ bool dv_kube_authenticate(struct dv_kube_call *call)
     dv_str secret;
     bool is_bad = false;
 
-    if (bearer_of(call->request, &secret)) {
+    if (dv_credentials_bearer(call->request, &secret)) {
         token = dv_tokens_find(call->kube->options.tokens, secret);
         if (!token || !dv_token_is_for(token, DV_STR(DV_TOKEN_AUDIENCE)) ||
             !dv_kube_is_bound_there(call->kube, &token->user))
@@ -131,7 +109,7 @@ void dv_kube_greet(struct dv_kube *kube, struct dv_rest_call *rest,
     dv_str secret;
     bool is_bad;
 
-    if (bearer_of(request, &secret))
+    if (dv_credentials_bearer(request, &secret))
         token = dv_tokens_find(kube->options.tokens, secret);
     if (token)
         call.user = token->user;
