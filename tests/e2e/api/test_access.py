@@ -3,10 +3,10 @@
 import os
 import socket
 import ssl
-import subprocess
 
 import pytest
 
+from certificates import make_certificate
 from nodes import run_davit
 from servers import CLAIMS, CORE, MAPS, NODES, PODS, SLICES, claim, config_map, device_slice
 
@@ -229,20 +229,6 @@ def test_who_trusts_another_ca_does_not_connect(node):
         with pytest.raises(ssl.SSLCertVerificationError):
             wrong_name.wrap_socket(raw, server_hostname="elsewhere.example.com")
     assert node.api().must("GET", "/version")
-
-
-def openssl(*words):
-    subprocess.run(["openssl", *words], check=True, capture_output=True)
-
-
-def make_certificate(folder, name, subject, ca):
-    """Signed by `ca` (certificate, key); None: by itself."""
-    key, request, cert = (os.path.join(folder, f"{name}.{end}") for end in ("key", "csr", "crt"))
-    openssl("req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
-            "-keyout", key, "-out", request, "-subj", subject)
-    signer = ["-CA", ca[0], "-CAkey", ca[1], "-CAcreateserial"] if ca else ["-signkey", key]
-    openssl("x509", "-req", "-in", request, "-out", cert, "-days", "1", *signer)
-    return cert, key
 
 
 def test_certificates_say_who_one_is(node, short_dir):
