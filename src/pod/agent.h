@@ -27,6 +27,7 @@ struct dv_claim_manager;
 struct dv_cluster;
 struct dv_device_manager;
 struct dv_err;
+struct dv_object;
 struct dv_pods;
 struct dv_recorder;
 struct dv_runner;
@@ -80,5 +81,10 @@ void dv_agent_devices_changed(struct dv_agent *agent);
 /* Whether the API has this pod on this node. Until all its pods have been listed, any pod may be
  * there, and the answer is true. */
 bool dv_agent_wants(const struct dv_agent *agent, dv_str pod_uid);
+/* The next pod at or after *at that somebody wants on this node, as its object is; *at is moved
+ * past it. NULL at the end. Start with 0. Borrowed until the next turn. */
+const struct dv_object *dv_agent_next_pod(const struct dv_agent *agent, size_t *at);
+/* Says on which port this node's own API is served: the Node object has it from now on. */
+void dv_agent_set_port(struct dv_agent *agent, uint16_t port);
 
 #endif

@@ -316,6 +316,19 @@ bool dv_agent_wants(const struct dv_agent *agent, dv_str pod_uid)
            pod->state != DV_AGENT_RELEASED && !pod->has_ended;
 }
 
+const struct dv_object *dv_agent_next_pod(const struct dv_agent *agent, size_t *at)
+{
+    const struct dv_map_entry *entry;
+
+    while ((entry = dv_map_next(&agent->pods, at)) != NULL) {
+        const struct dv_agent_pod *pod = entry->value;
+
+        if (pod->object)
+            return pod->object;
+    }
+    return NULL;
+}
+
 /* ---- life ---- */
 
 static void on_close_task(struct dv_task *task)

@@ -220,6 +220,7 @@ static struct dv_json *make_status(struct dv_agent *agent, struct dv_time heartb
                       .kubelet_version = agent->options.version,
                       .operating_system = DV_STR("linux"),
                       .architecture = machine->architecture},
+        .daemon_endpoints.kubelet_endpoint.port = agent->node.port,
     };
     struct dv_json *encoded;
 
@@ -358,6 +359,13 @@ void dv_agent_node_look(struct dv_agent *agent)
         create(agent);
     else if (agent->node.is_dirty)
         patch_status(agent);
+}
+
+void dv_agent_set_port(struct dv_agent *agent, uint16_t port)
+{
+    agent->node.port = port;
+    agent->node.is_dirty = true;
+    dv_agent_node_look(agent);
 }
 
 static bool is_ready(const struct dv_api_node *node)

@@ -87,6 +87,7 @@ struct dv_agent_node {
     char *written; /* the status that was written last */
     bool is_dirty;
     bool has_lease;
+    uint16_t port; /* of this node's own API; 0: it has none */
 };
 
 /* A pod in the API that stands for a static pod, or would; by its name, since the uid is the API's.
