@@ -391,7 +391,8 @@ static bool open_servers(struct dv_daemon *daemon, struct dv_err *err)
     dv_node_metrics_watch(daemon->metrics, &daemon->node, daemon->store, daemon->podres_server);
     daemon->node_server = dv_node_server_open(
         &daemon->node, dv_daemon_path(daemon, options->runtime_dir, "davit.sock"), err);
-    return daemon->node_server != NULL && open_front(daemon, err);
+    return daemon->node_server != NULL && open_front(daemon, err) &&
+           dv_daemon_open_node_api(daemon, err);
 }
 
 struct dv_metrics *dv_daemon_metrics(const struct dv_daemon *daemon)
@@ -412,6 +413,7 @@ void dv_daemon_reload(struct dv_daemon *daemon)
 {
     struct dv_err err;
 
+    dv_daemon_renew_node_cert(daemon);
     if (!daemon->guard) {
         dv_log(DV_LOG_INFO, "daemon: there is no policy to read again");
         return;

@@ -259,6 +259,15 @@ static const struct option table[] = {
     {"insecure-http",     NULL,           "plain HTTP on loopback, for tests",                            set_switch,     AT(insecure_http),
      NULL                                                                                                                                                                                    },
     {"kubeconfig",        "FILE",         "be the node agent of this cluster",                            set_dir,        AT(kubeconfig),      NULL                                          },
+    {"node-listen",       "ADDRESS:PORT", "of the node's own API, none or auto (auto)",                   set_text,
+     AT(node_listen),                                                                                                                          NULL                                          },
+    {"node-healthz",      "ADDRESS:PORT", "of the node's /healthz without TLS, none or auto (auto)",
+     set_text,                                                                                                            AT(node_healthz),    NULL                                          },
+    {"node-cert",         "FILE",         "certificate of the node's own API (its own)",                  set_dir,        AT(node_cert),
+     NULL                                                                                                                                                                                    },
+    {"node-key",          "FILE",         "the key of --node-cert",                                       set_dir,        AT(node_key),        NULL                                          },
+    {"client-ca",         "FILE",         "CA of those who use the node's own API (none)",                set_dir,        AT(client_ca),
+     NULL                                                                                                                                                                                    },
     {"roles",             "LIST",         "of api,control,sched,node (all; node with --kubeconfig)",      set_roles,      0,
      NULL                                                                                                                                                                                    },
     {"topology-policy",   "POLICY",       "none, best-effort, restricted or single-numa-node (none)",
@@ -416,6 +425,16 @@ static dv_str host_name(struct dv_arena *arena)
 static bool settle(struct dv_options *options, struct dv_err *err)
 {
     bool is_agent = options->kubeconfig.n > 0;
+    /* Who has the kubelet's own directory in a cluster is the machine's kubelet, and has its ports;
+     * any other agent leaves them alone. */
+    bool is_kubelet = is_agent && dv_str_eq(options->kubelet_dir, DV_STR(DV_KUBELET_DIR));
+
+    if (dv_str_eq(options->node_listen, DV_STR("auto")))
+        options->node_listen = is_kubelet ? DV_STR("0.0.0.0:10250") : DV_STR("none");
+    if (dv_str_eq(options->node_healthz, DV_STR("auto")))
+        options->node_healthz = is_kubelet ? DV_STR("127.0.0.1:10248") : DV_STR("none");
+    if ((options->node_cert.n > 0) != (options->node_key.n > 0))
+        return dv_fail(err, DV_INVALID_ARGUMENT, "--node-cert and --node-key go together");
 
     if (options->roles == 0)
         options->roles = is_agent ? DV_ROLE_NODE : ROLES_ALL;
@@ -438,6 +457,8 @@ bool dv_options_parse(int argc, char *const *argv, struct dv_arena *arena,
         .cdi_dirs = DV_STR("/etc/cdi:/var/run/cdi"),
         .node_name = host_name(arena),
         .listen = DV_STR("127.0.0.1:6443"),
+        .node_listen = DV_STR("auto"),
+        .node_healthz = DV_STR("auto"),
         .topology_policy = DV_STR("none"),
         .topology_scope = DV_STR("container"),
         .sys_dir = DV_STR("/sys"),

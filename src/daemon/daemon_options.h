@@ -35,6 +35,11 @@ struct dv_options {
     dv_str node_name;
     dv_str listen; /* ADDRESS:PORT, or "none" */
     dv_str kubeconfig;
+    dv_str node_listen;  /* of the node's own API: ADDRESS:PORT, or "none" */
+    dv_str node_healthz; /* of its health without TLS: ADDRESS:PORT, or "none" */
+    dv_str node_cert;    /* the certificate of that API, and its key; empty: it makes one */
+    dv_str node_key;
+    dv_str client_ca; /* whose certificates its clients may show; empty: none, or our own CA */
     dv_str topology_policy;
     dv_str topology_scope;
     dv_str topology_options; /* "name=value,name=value", or empty */

@@ -26,6 +26,7 @@ struct dv_err;
 struct dv_guard;
 struct dv_health;
 struct dv_http_server;
+struct dv_node_api;
 struct dv_node_feed;
 struct dv_node_metrics;
 struct dv_node_server;
@@ -58,6 +59,8 @@ struct dv_daemon {
     struct dv_node_feed *feed;
     struct dv_node_server *node_server;
     struct dv_podres_server *podres_server;
+    struct dv_node_api *node_api; /* the node's own API; NULL: it is not served */
+    struct dv_timer node_cert_timer;
     struct dv_node_metrics *metrics;
     struct dv_health *health;
     struct dv_daemon_api *api;          /* with the role api */
@@ -106,6 +109,12 @@ DV_CHECKED bool dv_daemon_make_private(struct dv_daemon *daemon, struct dv_err *
 
 /* daemon_node.c */
 DV_CHECKED bool dv_daemon_open_agent(struct dv_daemon *daemon, struct dv_err *err);
+
+/* daemon_kubelet.c */
+/* Opens the node's own API, if it is wanted. */
+DV_CHECKED bool dv_daemon_open_node_api(struct dv_daemon *daemon, struct dv_err *err);
+/* Makes or reads the certificate of the node's own API anew, if that is served. */
+void dv_daemon_renew_node_cert(struct dv_daemon *daemon);
 
 /* roles.c */
 DV_CHECKED bool dv_daemon_open_roles(struct dv_daemon *daemon, struct dv_err *err);

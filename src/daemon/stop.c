@@ -19,6 +19,7 @@
 #include "pod/runner.h"
 #include "sched/sched.h"
 #include "serve/health.h"
+#include "serve/node_api.h"
 #include "serve/serve.h"
 #include "store/store.h"
 
@@ -39,6 +40,7 @@ static void close_next(void *ctx);
             (function)(closing, close_next, daemon);                                               \
         return closing != NULL;                                                                    \
     }
+CLOSE(node_api, dv_node_api_close)
 CLOSE(http_server, dv_http_server_close)
 CLOSE(agent, dv_agent_close)
 CLOSE(control, dv_control_close)
@@ -77,10 +79,10 @@ static bool close_node_server(struct dv_daemon *daemon)
 static void close_next(void *ctx)
 {
     static bool (*const steps[])(struct dv_daemon *) = {
-        close_http_server, close_sched,       close_control,       close_agent,
-        close_runner,      close_node_server, close_podres_server, close_plugins,
-        close_pods,        close_cdi,         close_claims,        close_devices,
-        close_recorder,    close_remote,      close_api,           close_store,
+        close_node_api, close_http_server, close_sched,         close_control,  close_agent,
+        close_runner,   close_node_server, close_podres_server, close_plugins,  close_pods,
+        close_cdi,      close_claims,      close_devices,       close_recorder, close_remote,
+        close_api,      close_store,
     };
     struct dv_daemon *daemon = ctx;
     void (*closed)(void *ctx) = daemon->closed;
@@ -104,6 +106,7 @@ void dv_daemon_close(struct dv_daemon *daemon, void (*closed)(void *ctx), void *
     daemon->closed = closed;
     daemon->closed_ctx = ctx;
     dv_timer_cancel(&daemon->claims_timer);
+    dv_timer_cancel(&daemon->node_cert_timer);
     dv_daemon_forget_control(daemon);
     dv_node_feed_stop(daemon->feed);
     close_next(daemon);
