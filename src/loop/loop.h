@@ -229,6 +229,9 @@ struct dv_watch *dv_watch_open(struct dv_loop *loop,
 /* Watches one directory, not what is below it. Twice is once. Add first, then scan, so that
  * nothing is missed. */
 DV_CHECKED bool dv_watch_add(struct dv_watch *watch, dv_str dir, struct dv_err *err);
+/* Like dv_watch_add; every write to a file in the directory is DV_WATCH_CHANGED, too, not only the
+ * end of writing. Writes can come by the thousand: remove the directory while nobody waits. */
+DV_CHECKED bool dv_watch_add_writes(struct dv_watch *watch, dv_str dir, struct dv_err *err);
 void dv_watch_remove(struct dv_watch *watch, dv_str dir);
 /* Hands out, before it returns, what the kernel has queued by now: what another process did before
  * it answered us is known then. Not from within `event`. */

@@ -122,7 +122,7 @@ static const struct {
     {IN_DELETE_SELF | IN_MOVE_SELF | IN_UNMOUNT, DV_WATCH_DIR_GONE},
     {IN_CREATE | IN_MOVED_TO,                    DV_WATCH_ADDED   },
     {IN_DELETE | IN_MOVED_FROM,                  DV_WATCH_REMOVED },
-    {IN_CLOSE_WRITE,                             DV_WATCH_CHANGED },
+    {IN_CLOSE_WRITE | IN_MODIFY,                 DV_WATCH_CHANGED },
 };
 
 /* A handful of directories are watched: a walk is shorter than a second index. */
@@ -231,7 +231,7 @@ struct dv_watch *dv_watch_open(struct dv_loop *loop,
     return watch;
 }
 
-bool dv_watch_add(struct dv_watch *watch, dv_str path, struct dv_err *err)
+static bool add(struct dv_watch *watch, dv_str path, uint32_t events, struct dv_err *err)
 {
     struct watched_dir *dir = dv_map_get(&watch->by_path, path);
     struct watched_dir *same;
@@ -244,7 +244,7 @@ bool dv_watch_add(struct dv_watch *watch, dv_str path, struct dv_err *err)
     dir = dv_alloc(sizeof(*dir) + path.n + 1);
     memcpy(dir->text, path.p, path.n);
     dir->path = (dv_str){dir->text, path.n};
-    dir->wd = inotify_add_watch(watch->fd, dir->text, DIR_EVENTS);
+    dir->wd = inotify_add_watch(watch->fd, dir->text, events);
     if (dir->wd < 0) {
         (void)dv_fail_errno(err, errno, "watch %s", dir->text);
         free(dir);
@@ -259,6 +259,16 @@ bool dv_watch_add(struct dv_watch *watch, dv_str path, struct dv_err *err)
     }
     (void)dv_map_set(&watch->by_path, dir->path, dir);
     return true;
+}
+
+bool dv_watch_add(struct dv_watch *watch, dv_str path, struct dv_err *err)
+{
+    return add(watch, path, DIR_EVENTS, err);
+}
+
+bool dv_watch_add_writes(struct dv_watch *watch, dv_str path, struct dv_err *err)
+{
+    return add(watch, path, DIR_EVENTS | IN_MODIFY, err);
 }
 
 void dv_watch_remove(struct dv_watch *watch, dv_str path)

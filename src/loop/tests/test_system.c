@@ -130,6 +130,24 @@ static void a_watch_reports_what_happens_in_a_directory(void **state)
     expect_events(fixture, "+a ~a +sub/ -a +b -b -sub/ ");
 }
 
+static void writes_are_told_before_the_file_is_closed(void **state)
+{
+    struct fixture *fixture = *state;
+    struct dv_err err;
+    int fd;
+
+    touch(fixture, "a");
+    fd = open(in_dir(fixture, "a"), O_WRONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    fixture->watch = dv_watch_open(fixture->loop, on_event, fixture, &err);
+    assert_non_null(fixture->watch);
+    assert_ok(dv_watch_add_writes(fixture->watch, dv_str_from_c(fixture->dir), &err), &err);
+    assert_int_equal(write(fd, "x", 1), 1);
+    expect_events(fixture, "~a ");
+    assert_int_equal(close(fd), 0);
+    expect_events(fixture, "~a ");
+}
+
 static void a_removed_directory_is_told_and_can_be_watched_again(void **state)
 {
     struct fixture *fixture = *state;
@@ -286,6 +304,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_watch_reports_what_happens_in_a_directory, start, end),
+        cmocka_unit_test_setup_teardown(writes_are_told_before_the_file_is_closed, start, end),
         cmocka_unit_test_setup_teardown(a_removed_directory_is_told_and_can_be_watched_again, start,
                                         end),
         cmocka_unit_test_setup_teardown(draining_tells_at_once_what_has_happened, start, end),
