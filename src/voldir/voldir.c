@@ -241,6 +241,27 @@ void dv_voldir_unrotate(struct dv_voldir_unrotate *op, struct dv_loop *loop)
     start(&op->priv, loop, run_unrotate, on_unrotated);
 }
 
+/* ---- reading a log ---- */
+
+static void run_read_log(struct dv_work *work)
+{
+    struct dv_voldir_read_log *op = DV_CONTAINER(work, struct dv_voldir_read_log, priv.work);
+
+    note(&op->priv, dv_voldir_run_read_log(op, &op->priv.err));
+}
+
+static void on_read_log(struct dv_work *work, const struct dv_err *err)
+{
+    struct dv_voldir_read_log *op = DV_CONTAINER(work, struct dv_voldir_read_log, priv.work);
+
+    op->done(op, outcome(&op->priv, err));
+}
+
+void dv_voldir_read_log(struct dv_voldir_read_log *op, struct dv_loop *loop)
+{
+    start(&op->priv, loop, run_read_log, on_read_log);
+}
+
 /* ---- links to logs ---- */
 
 static void run_links(struct dv_work *work)

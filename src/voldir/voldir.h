@@ -34,6 +34,7 @@
 #include "workload/cgroup.h"
 
 struct dv_arena;
+struct dv_podlog_options;
 struct dv_volume_plan;
 
 struct dv_voldir_work {
@@ -188,6 +189,31 @@ struct dv_voldir_unrotate {
     struct dv_voldir_work priv;
 };
 void dv_voldir_unrotate(struct dv_voldir_unrotate *op, struct dv_loop *loop);
+
+/* ---- reading a log ---- */
+
+/* A log that is read a part at a time, and the file that takes its place when it is set aside. */
+struct dv_voldir_log;
+
+/* Keeps copies of all. `log_dir` is the directory of all logs: no link below it is followed, since
+ * a container that can write there could make one to any file of the host. Opens nothing yet. */
+struct dv_voldir_log *dv_voldir_log_new(dv_str log_dir, dv_str path,
+                                        const struct dv_podlog_options *options);
+void dv_voldir_log_free(struct dv_voldir_log *log); /* NULL is fine; no job reads it */
+/* The next part is the beginning of the file that is at the path by then. */
+void dv_voldir_log_reopen(struct dv_voldir_log *log);
+
+/* Reads the next part, at most some 100 KB of text to be shown. */
+struct dv_voldir_read_log {
+    void (*done)(struct dv_voldir_read_log *op, const struct dv_err *err);
+    struct dv_voldir_log *log;
+    dv_str text;      /* result: what is to be shown, borrowed until the next part is read */
+    bool is_at_end;   /* result: there is no more in the file now */
+    bool is_replaced; /* result, at the end: the path is another file, or the file was cut off */
+    bool is_done;     /* result: nothing more is to be shown, whatever is in the file */
+    struct dv_voldir_work priv;
+};
+void dv_voldir_read_log(struct dv_voldir_read_log *op, struct dv_loop *loop);
 
 /* ---- links to logs ---- */
 

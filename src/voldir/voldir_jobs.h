@@ -17,6 +17,7 @@ struct dv_voldir_container;
 struct dv_voldir_links;
 struct dv_voldir_list;
 struct dv_voldir_message;
+struct dv_voldir_read_log;
 struct dv_voldir_remove_logs;
 struct dv_voldir_rotate;
 struct dv_voldir_set_up;
@@ -36,6 +37,7 @@ DV_CHECKED bool dv_voldir_run_list(struct dv_voldir_list *op, struct dv_err *err
 DV_CHECKED bool dv_voldir_run_remove_logs(struct dv_voldir_remove_logs *op, struct dv_err *err);
 DV_CHECKED bool dv_voldir_run_rotate(struct dv_voldir_rotate *op, struct dv_err *err);
 DV_CHECKED bool dv_voldir_run_unrotate(struct dv_voldir_unrotate *op, struct dv_err *err);
+DV_CHECKED bool dv_voldir_run_read_log(struct dv_voldir_read_log *op, struct dv_err *err);
 DV_CHECKED bool dv_voldir_run_links(struct dv_voldir_links *op, struct dv_err *err);
 DV_CHECKED bool dv_voldir_run_clean_links(struct dv_voldir_clean_links *op, struct dv_err *err);
 
