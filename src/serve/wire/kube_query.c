@@ -88,17 +88,13 @@ static bool check(const char *kind, const struct dv_problems *problems, struct d
     return problems->n == 0;
 }
 
-static bool parse_i64(dv_str text, struct dv_arena *arena, int64_t *value,
-                      struct dv_api_status **failure)
+bool dv_query_parse_i64(dv_str text, struct dv_arena *arena, int64_t *value,
+                        struct dv_api_status **failure)
 {
     dv_str digits = text;
     bool is_number;
 
-    if (!text.n) {
-        *value = 0;
-        return true;
-    }
-    if (digits.p[0] == '+')
+    if (digits.n > 0 && digits.p[0] == '+')
         digits = dv_str_slice(digits, 1, digits.n);
     if (dv_str_to_i64(digits, value))
         return true;
@@ -108,6 +104,14 @@ static bool parse_i64(dv_str text, struct dv_arena *arena, int64_t *value,
     *failure = dv_status_bad_request(arena, "strconv.ParseInt: parsing \"%.*s\": %s", DV_FMT(text),
                                      is_number ? "value out of range" : "invalid syntax");
     return false;
+}
+
+/* Like dv_query_parse_i64, of an option that may be absent or empty: 0. */
+static bool parse_i64(dv_str text, struct dv_arena *arena, int64_t *value,
+                      struct dv_api_status **failure)
+{
+    *value = 0;
+    return !text.n || dv_query_parse_i64(text, arena, value, failure);
 }
 
 /* ---- lists and watches ---- */

@@ -46,6 +46,9 @@ struct dv_query {
 void dv_query_parse(dv_str query, struct dv_arena *arena, struct dv_query *parsed);
 /* Whether a flag is set as the reference reads it: it is there, and not "false" or "0". */
 bool dv_query_is_true(dv_str value);
+/* Parses a number. False: *failure is the reference's 400. */
+DV_CHECKED bool dv_query_parse_i64(dv_str text, struct dv_arena *arena, int64_t *value,
+                                   struct dv_api_status **failure);
 
 /* ---- options ---- */
 
