@@ -94,6 +94,8 @@ struct dv_cri *dv_runner_cri(const struct dv_runner *runner);
 /* The addresses of this machine, the main one first. */
 const struct dv_strs *dv_runner_host_ips(const struct dv_runner *runner);
 
+dv_str dv_runner_log_dir(const struct dv_runner *runner); /* "/var/log/pods" */
+
 /* Says where pods of this node reach the API, for their variables KUBERNETES_SERVICE_HOST and the
  * like: an address without its port, or one that stands for all ("", "0.0.0.0", "::"), which is
  * the node's main one then. Before this is said, pods have no such variables. */

@@ -118,6 +118,17 @@ void dv_node_feed_changed(struct dv_node_feed *feed, unsigned parts);
 void dv_node_feed_stop(struct dv_node_feed *feed);
 void dv_node_feed_free(struct dv_node_feed *feed); /* NULL is fine; nobody watches any more */
 
+/* ---- the logs of containers ---- */
+
+struct dv_pod_logs;
+
+/* Makes what reads the logs of this node. `node` is kept; it may be filled in later, before
+ * anything is asked. */
+struct dv_pod_logs *dv_pod_logs_new(struct dv_loop *loop, const struct dv_node *node);
+/* The node is about to be closed: ends all answers, and begins no more. */
+void dv_pod_logs_stop(struct dv_pod_logs *logs);
+void dv_pod_logs_free(struct dv_pod_logs *logs); /* NULL is fine; stopped, and all have ended */
+
 /* ---- PodResources, v1 and v1alpha1 ---- */
 
 struct dv_podres_server;

@@ -233,6 +233,11 @@ const struct dv_strs *dv_runner_host_ips(const struct dv_runner *runner)
     return &runner->node.host_ips;
 }
 
+dv_str dv_runner_log_dir(const struct dv_runner *runner)
+{
+    return runner->options.log_dir;
+}
+
 void dv_runner_set_api(struct dv_runner *runner, dv_str address, uint16_t port)
 {
     bool is_any =
