@@ -355,7 +355,7 @@ static bool open_front(struct dv_daemon *daemon, struct dv_err *err)
 
     if (!daemon->api)
         return open_http(daemon, err);
-    if (!dv_daemon_api_serve(daemon->api, daemon->feed, trouble, daemon, err))
+    if (!dv_daemon_api_serve(daemon->api, daemon->feed, daemon->logs, trouble, daemon, err))
         return false;
     port = dv_daemon_api_port(daemon->api, &address);
     if (daemon->runner && port > 0)
@@ -445,6 +445,7 @@ struct dv_daemon *dv_daemon_open(struct dv_loop *loop, const struct dv_options *
     daemon->metrics = dv_node_metrics_new();
     daemon->health = dv_health_new(dv_node_metrics_registry(daemon->metrics));
     daemon->feed = dv_node_feed_new(&daemon->node);
+    daemon->logs = dv_pod_logs_new(loop, &daemon->node);
     if (dv_daemon_read_machine(daemon, err) && dv_daemon_configure_topology(daemon, err) &&
         open_guard(daemon, err) && dv_daemon_open_store(daemon, err) && open_devices(daemon, err) &&
         open_claims(daemon, err) && open_specs(daemon, err) && open_pods(daemon, err) &&

@@ -92,6 +92,7 @@ static void close_next(void *ctx)
         if (steps[daemon->i_closing++](daemon))
             return; /* this runs again when the part is closed */
     dv_node_feed_free(daemon->feed);
+    dv_pod_logs_free(daemon->logs);
     dv_health_free(daemon->health);
     dv_node_metrics_free(daemon->metrics);
     dv_guard_free(daemon->guard);
@@ -109,5 +110,6 @@ void dv_daemon_close(struct dv_daemon *daemon, void (*closed)(void *ctx), void *
     dv_timer_cancel(&daemon->node_cert_timer);
     dv_daemon_forget_control(daemon);
     dv_node_feed_stop(daemon->feed);
+    dv_pod_logs_stop(daemon->logs);
     close_next(daemon);
 }

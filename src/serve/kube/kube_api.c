@@ -303,6 +303,7 @@ static void serve_pages(struct dv_kube_call *call)
     case DV_ROUTE_OPENAPI_V3:
     case DV_ROUTE_OBJECTS:
     case DV_ROUTE_REVIEW:
+    case DV_ROUTE_LOG:
     case DV_ROUTE_TOKENS:
     case DV_ROUTE_NODE:
         break;
@@ -389,6 +390,8 @@ bool dv_kube_handle(struct dv_kube *kube, struct dv_rest_call *rest,
         serve_objects(call);
     else if (call->route.what == DV_ROUTE_REVIEW)
         serve_review(call);
+    else if (call->route.what == DV_ROUTE_LOG)
+        dv_kube_log(call);
     else
         serve_pages(call);
     return true;

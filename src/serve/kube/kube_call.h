@@ -47,7 +47,8 @@ struct dv_kube {
     struct dv_list watches;
     struct dv_watch_shares watch_shares;
     size_t n_watches;
-    size_t n_calls; /* calls that are not answered yet, watches included */
+    size_t n_logs_of_others; /* logs that users read who are no admins */
+    size_t n_calls;          /* calls that are not answered yet, watches included */
     struct dv_event_cache *cache;
     struct dv_documents *documents;
     struct dv_family *requests; /* NULL: nothing is counted */
@@ -198,6 +199,7 @@ void dv_kube_serve_tokens(struct dv_kube_call *call); /* serves davit's own /dav
 void dv_kube_reply_token_error(struct dv_kube_call *call, const struct dv_token_op *op,
                                const struct dv_err *err);
 void dv_kube_serve_node(struct dv_kube_call *call);
+void dv_kube_log(struct dv_kube_call *call); /* serves pods/NAME/log */
 void dv_kube_get(struct dv_kube_call *call);
 void dv_remote_list(struct dv_kube_call *call);
 void dv_kube_watch(struct dv_kube_call *call, const struct dv_list_options *options);

@@ -201,6 +201,7 @@ void dv_kube_serve_page(struct dv_kube_call *call)
     case DV_ROUTE_NO_PAGE:
     case DV_ROUTE_METRICS:
     case DV_ROUTE_OBJECTS:
+    case DV_ROUTE_LOG:
     case DV_ROUTE_REVIEW:
         no_page(call);
         break;

@@ -25,6 +25,7 @@ static const char *explain(const char *path, struct dv_buf *text)
         [DV_ROUTE_RESOURCES] = "resources",
         [DV_ROUTE_OBJECTS] = "objects",
         [DV_ROUTE_REVIEW] = "review",
+        [DV_ROUTE_LOG] = "log",
     };
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     struct dv_route route;
@@ -75,6 +76,9 @@ static void paths_name_what_is_there(void **state)
         {"/api/v1/namespaces/a/status",                                 "objects||v1|namespaces|a|a|status"    },
         {"/api/v1/namespaces/a/finalize",                               "objects||v1|namespaces|a|a|finalize"  },
         {"/api/v1/namespaces/a/pods/p/status",                          "objects||v1|pods|a|p|status"          },
+        {"/api/v1/namespaces/a/pods/p/log",                             "log||v1|pods|a|p|log"                 },
+        {"/api/v1/watch/namespaces/a/pods/p/log",                       "no resource||v1|pods|a|p|log watched" },
+        {"/api/v1/namespaces/a/nodes/n/log",                            "no resource||v1|nodes|a|n|log"        },
         {"/api/v1/namespaces/a/pods/p/nope",                            "no resource||v1|pods|a|p|nope"        },
         {"/api/v1/namespaces/a/pods/p%2Fstatus",                        "objects||v1|pods|a|p|status"          },
         {"/api/v1/namespaces/a/pods/../configmaps",                     "no resource||v1|pods|a|..|configmaps" },

@@ -91,7 +91,8 @@ static bool find_subresource(struct dv_route *route)
         {DV_KIND_POD,             DV_STR_INIT("binding"),  DV_SUB_BINDING },
         {DV_KIND_POD,             DV_STR_INIT("eviction"), DV_SUB_EVICTION},
         {DV_KIND_NAMESPACE,       DV_STR_INIT("finalize"), DV_SUB_FINALIZE},
- /* Is a review, not an object. */
+ /* These are no objects. */
+        {DV_KIND_POD,             DV_STR_INIT("log"),      DV_SUB_NONE    },
         {DV_KIND_SERVICE_ACCOUNT, DV_STR_INIT("token"),    DV_SUB_NONE    },
     };
 
@@ -135,6 +136,8 @@ static void find_resource(struct dv_route *route)
         if (dv_str_eq(route->subresource, DV_STR("token"))) {
             route->what = DV_ROUTE_REVIEW;
             route->review = DV_REVIEW_TOKEN_REQUEST;
+        } else if (dv_str_eq(route->subresource, DV_STR("log"))) {
+            route->what = route->is_watch ? DV_ROUTE_NO_RESOURCE : DV_ROUTE_LOG;
         }
         return;
     }
