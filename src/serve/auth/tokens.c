@@ -26,6 +26,9 @@
 /* How late it may be noticed that the clock was set past the end of a token. */
 #define EXPIRY_LOOK_S 10
 
+/* What the entry of a pod's token takes with its texts: each pod has one. */
+#define ENTRY_BYTES (sizeof(struct entry) + 448u)
+
 struct entry {
     struct dv_token token;
     struct dv_list uses;    /* struct dv_token_use that go on with it */
@@ -61,7 +64,7 @@ static struct dv_strs copy_texts(const struct dv_strs *texts, struct dv_arena *a
 
 static struct entry *entry_new(dv_str hash, const struct dv_api_user_info *user)
 {
-    struct dv_arena *arena = dv_arena_new();
+    struct dv_arena *arena = dv_arena_new_sized(ENTRY_BYTES);
     struct entry *entry = DV_NEW(arena, struct entry);
 
     entry->arena = arena;
