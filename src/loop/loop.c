@@ -13,6 +13,9 @@
 #include "base/err.h"
 #include "loop/uvloop.h"
 
+/* After this much time a turn takes on no more of the tasks that were posted for it. */
+#define LONG_TURN_NS 5000000u
+
 bool dv_loop_fail_uv(struct dv_err *err, int status, const char *fmt, ...)
 {
     char what[DV_ERR_MSG_BYTES];
@@ -41,13 +44,39 @@ static void run_tasks(struct dv_loop *loop)
 
         task->run(task);
     }
-    if (dv_list_is_empty(&loop->tasks) && !dv_loop_has_due_timer(loop))
+    if (dv_list_is_empty(&loop->tasks) && dv_list_is_empty(&loop->parts) &&
+        !dv_loop_has_due_timer(loop))
         (void)uv_idle_stop(&loop->stay_awake); /* cannot fail */
 }
 
 static void on_idle(uv_idle_t *idle)
 {
     (void)idle; /* only there to keep the loop from sleeping */
+}
+
+/* How long this turn has taken so far, without sleep. */
+static uint64_t spent_ns(struct dv_loop *loop)
+{
+    uint64_t whole_ns = uv_hrtime() - loop->polled.at_ns;
+    uint64_t asleep_ns = uv_metrics_idle_time(&loop->uv) - loop->polled.asleep_ns;
+
+    return whole_ns > asleep_ns ? whole_ns - asleep_ns : 0;
+}
+
+/* Runs tasks that were posted for this turn. One at least, so that all get on; when the turn has
+ * become long the others wait for the next: several parts of the process may have milliseconds of
+ * work to do because of one large object. */
+static void run_parts(struct dv_loop *loop)
+{
+    struct dv_link *link;
+
+    while ((link = dv_list_shift(&loop->parts)) != NULL) {
+        struct dv_task *task = DV_CONTAINER(link, struct dv_task, link);
+
+        task->run(task);
+        if (spent_ns(loop) >= LONG_TURN_NS)
+            break;
+    }
 }
 
 static void on_prepare(uv_prepare_t *prepare)
@@ -62,16 +91,20 @@ static void on_prepare(uv_prepare_t *prepare)
     run_tasks(loop);
     if (loop->held)
         dv_loop_end_turn(loop);
-    if (dv_list_is_empty(&loop->next_tasks))
+    loop->polled.at_ns = uv_hrtime();
+    loop->polled.asleep_ns = uv_metrics_idle_time(&loop->uv);
+    dv_list_move_all(&loop->parts, &loop->next_tasks); /* they run when the loop has polled */
+    if (dv_list_is_empty(&loop->parts))
         return;
-    /* they run when the loop has polled */
-    dv_list_move_all(&loop->tasks, &loop->next_tasks);
     (void)uv_idle_start(&loop->stay_awake, on_idle); /* fails only without a callback */
 }
 
 static void on_check(uv_check_t *check)
 {
-    run_tasks(check->data);
+    struct dv_loop *loop = check->data;
+
+    run_parts(loop);
+    run_tasks(loop);
 }
 
 static void ignore_sigpipe(void)
@@ -116,6 +149,7 @@ struct dv_loop *dv_loop_new(struct dv_clock *clock, struct dv_err *err)
     loop->wake_at_ms = UINT64_MAX;
     dv_list_init(&loop->tasks);
     dv_list_init(&loop->next_tasks);
+    dv_list_init(&loop->parts);
     ignore_sigpipe();
     start_hooks(loop);
     return loop;
@@ -151,10 +185,12 @@ void dv_loop_free(struct dv_loop *loop)
      * left. */
     unref_hooks(loop);
     do {
+        dv_list_move_all(&loop->tasks, &loop->parts);
         dv_list_move_all(&loop->tasks, &loop->next_tasks);
         run_tasks(loop);
         (void)uv_run(&loop->uv, UV_RUN_DEFAULT); /* says only whether handles are left */
-    } while (!dv_list_is_empty(&loop->tasks) || !dv_list_is_empty(&loop->next_tasks));
+    } while (!dv_list_is_empty(&loop->tasks) || !dv_list_is_empty(&loop->parts) ||
+             !dv_list_is_empty(&loop->next_tasks));
     close_hooks(loop);
     status = uv_loop_close(&loop->uv);
     assert(status == 0); /* else a handle was never closed */

@@ -84,7 +84,8 @@ struct dv_task {
  * changes nothing. */
 void dv_task_post(struct dv_task *task, struct dv_loop *loop, void (*run)(struct dv_task *task));
 /* Like dv_task_post, but in the next turn: whoever else has something to do comes first. For work
- * that is done in parts, each of them milliseconds long. */
+ * that is done in parts, each of them milliseconds long: when a turn has become long, those that
+ * are left wait for the one after it. */
 void dv_task_post_next_turn(struct dv_task *task, struct dv_loop *loop,
                             void (*run)(struct dv_task *task));
 void dv_task_cancel(struct dv_task *task);

@@ -35,9 +35,11 @@ struct dv_loop {
     uv_check_t after_poll;     /* tasks of what I/O has just posted */
     uv_idle_t stay_awake;      /* started while tasks wait */
     struct dv_list tasks;
-    struct dv_list next_tasks; /* for the next turn */
-    struct dv_loop_turn turn;  /* only while somebody watches the holds */
-    dv_loop_held_fn *held;     /* NULL: nobody does */
+    struct dv_list next_tasks;  /* for the next turn */
+    struct dv_list parts;       /* those of the present turn that have not run yet */
+    struct dv_loop_turn polled; /* when the loop last began to wait for events; without cpu_ns */
+    struct dv_loop_turn turn;   /* only while somebody watches the holds */
+    dv_loop_held_fn *held;      /* NULL: nobody does */
     void *held_ctx;
     DV_VEC(struct dv_timer *) timers; /* a binary heap by at_ms */
     char read_buffer[READ_BUFFER_BYTES];

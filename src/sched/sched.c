@@ -63,7 +63,7 @@ void dv_sched_request(struct dv_sched *sched, struct dv_request *request)
 
 static void free_all(struct dv_sched *sched)
 {
-    dv_timer_cancel(&sched->turn);
+    dv_task_cancel(&sched->turn);
     dv_timer_cancel(&sched->say_again);
     dv_timer_cancel(&sched->tell_again);
     dv_task_cancel(&sched->end);
@@ -125,7 +125,7 @@ void dv_sched_close(struct dv_sched *sched, dv_closed_fn *closed, void *ctx)
     sched->closed = closed;
     sched->closed_ctx = ctx;
     close_views(sched);
-    dv_timer_cancel(&sched->turn);
+    dv_task_cancel(&sched->turn);
     dv_task_cancel(&sched->wake);
     dv_sched_attempt_drop(sched);
     dv_sched_says_cancel(sched);

@@ -190,9 +190,9 @@ static bool has_work(const struct dv_sched *sched)
            dv_sched_says_keep_up(sched);
 }
 
-static void on_turn(struct dv_timer *timer)
+static void on_turn(struct dv_task *task)
 {
-    struct dv_sched *sched = DV_CONTAINER(timer, struct dv_sched, turn);
+    struct dv_sched *sched = DV_CONTAINER(task, struct dv_sched, turn);
 
     sched->budget_left = sched->options.turn_budget;
     sched->turn_cost = 0;
@@ -211,6 +211,6 @@ static void on_turn(struct dv_timer *timer)
 
 void dv_sched_turn(struct dv_sched *sched)
 {
-    if (has_work(sched) && !dv_timer_is_set(&sched->turn))
-        dv_timer_start(&sched->turn, sched->loop, dv_loop_now_ms(sched->loop), on_turn);
+    if (has_work(sched))
+        dv_task_post_next_turn(&sched->turn, sched->loop, on_turn);
 }

@@ -278,7 +278,7 @@ struct dv_sched {
     DV_VEC(struct dv_sched_pod *) heap;
     uint64_t n_arrivals;
     size_t n_pending[DV_SCHED_N_QUEUES];
-    struct dv_timer turn;
+    struct dv_task turn;
     struct dv_list bindings; /* of struct dv_sched_binding */
     size_t n_binding;
 

@@ -255,6 +255,61 @@ static bool all_parts(void *ctx)
     return ((struct parts *)ctx)->n_parts == 4;
 }
 
+/* Longer than the time after which a turn takes on no more parts. */
+#define LONG_PART_NS 6000000u
+#define N_LONG_PARTS 4u
+
+struct long_parts {
+    struct dv_task tasks[N_LONG_PARTS];
+    size_t n_run;
+    size_t n_run_before; /* at the end of the turn before */
+    size_t n_in_a_turn_max;
+};
+
+static struct long_parts long_parts;
+
+static void run_long_part(struct dv_task *task)
+{
+    struct dv_clock *clock = dv_clock_real();
+    uint64_t end_ns = dv_clock_now_ns(clock) + LONG_PART_NS;
+
+    (void)task;
+    while (dv_clock_now_ns(clock) < end_ns)
+        ;
+    long_parts.n_run++;
+}
+
+static void on_turn_ended(void *ctx, const struct dv_loop_hold *hold)
+{
+    size_t n = long_parts.n_run - long_parts.n_run_before;
+
+    (void)ctx;
+    (void)hold;
+    long_parts.n_run_before = long_parts.n_run;
+    if (n > long_parts.n_in_a_turn_max)
+        long_parts.n_in_a_turn_max = n;
+}
+
+static bool all_long_parts_ran(void *ctx)
+{
+    (void)ctx;
+    return long_parts.n_run == N_LONG_PARTS;
+}
+
+static void a_long_turn_leaves_parts_to_the_next(void **state)
+{
+    struct fixture *fixture = *state;
+
+    long_parts = (struct long_parts){0};
+    dv_loop_watch_holds(fixture->loop, on_turn_ended, NULL);
+    for (size_t i = 0; i < N_LONG_PARTS; i++)
+        dv_task_post_next_turn(&long_parts.tasks[i], fixture->loop, run_long_part);
+    assert_true(dv_loop_run_until(fixture->loop, all_long_parts_ran, NULL, 10000));
+    turn(fixture);
+    dv_loop_watch_holds(fixture->loop, NULL, NULL);
+    assert_int_equal(long_parts.n_in_a_turn_max, 1);
+}
+
 static void a_task_for_the_next_turn_leaves_this_one_alone(void **state)
 {
     struct fixture *fixture = *state;
@@ -508,6 +563,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_timer_that_restarts_itself_does_not_hold_the_loop, start,
                                         end),
         cmocka_unit_test_setup_teardown(tasks_run_once_later_and_in_order, start, end),
+        cmocka_unit_test_setup_teardown(a_long_turn_leaves_parts_to_the_next, start, end),
         cmocka_unit_test_setup_teardown(a_task_for_the_next_turn_leaves_this_one_alone, start, end),
         cmocka_unit_test_setup_teardown(an_arena_of_any_size_is_freed, start, end),
         cmocka_unit_test_setup_teardown(waiting_for_what_never_comes_ends, start, end),
