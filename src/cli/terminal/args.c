@@ -1,33 +1,16 @@
-/* args.c - the command line: one table of options, each with the verbs that have it. */
+/* args.c - the options of the command line: one table, each with the verbs that have it. */
 #include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 
-#include "base/arena.h"
 #include "base/defs.h"
-#include "base/err.h"
 #include "base/num.h"
 #include "base/str.h"
 #include "cli/cli.h"
+#include "cli/terminal/option_row.h"
 
-/* More words were not meant for a verb that takes one or two. */
-#define WORDS_MAX 16u
 /* Thirty years, in seconds: what is more is a mistake, and would not fit into nanoseconds. */
 #define DURATION_S_MAX 1000000000u
 /* The most simulated objects. */
 #define NUMBER_MAX 1000000u
-
-struct option {
-    /* Who has it: "node" all verbs of the daemon, "api" all verbs of the API server, else those
-     * that name it among their options. */
-    const char *group;
-    char letter; /* 0: none */
-    const char *name;
-    const char *value; /* NULL: a switch; "[=...]": may be left out */
-    const char *help;
-    bool (*set)(struct dv_cli *cli, dv_str value);
-    size_t at; /* with set == NULL: a dv_str in struct dv_cli */
-};
 
 /* ---- values ---- */
 
@@ -211,7 +194,7 @@ static bool set_no_headers(struct dv_cli *cli, dv_str value)
 
 /* The first row that a verb has under a name counts: what is special comes before what is general.
  */
-static const struct option options[] = {
+static const struct dv_option_row options[] = {
     {"node",        0,   "socket",              "PATH",                "of davitd (/run/davit/davit.sock)",                   NULL,              AT(socket)        },
     {"node",        'o', "output",              "json|yaml",           "print all there is, for programs",                    set_output,        0                 },
     {"here",        0,   "socket",              "PATH",
@@ -299,7 +282,7 @@ static const struct option options[] = {
      AT(state_dir)                                                                                                                                                 },
 };
 
-static bool verb_has(const struct dv_cli_verb *verb, const struct option *option)
+static bool verb_has(const struct dv_cli_verb *verb, const struct dv_option_row *option)
 {
     dv_str group = dv_str_from_c(option->group);
     dv_str rest = dv_str_from_c(verb->options);
@@ -315,7 +298,7 @@ static bool verb_has(const struct dv_cli_verb *verb, const struct option *option
     return false;
 }
 
-static const struct option *find_name(const struct dv_cli_verb *verb, dv_str name)
+const struct dv_option_row *dv_option_find_name(const struct dv_cli_verb *verb, dv_str name)
 {
     for (size_t i = 0; i < DV_COUNT(options); i++)
         if (dv_str_eq(dv_str_from_c(options[i].name), name) && verb_has(verb, &options[i]))
@@ -323,7 +306,7 @@ static const struct option *find_name(const struct dv_cli_verb *verb, dv_str nam
     return NULL;
 }
 
-static const struct option *find_letter(const struct dv_cli_verb *verb, char letter)
+const struct dv_option_row *dv_option_find_letter(const struct dv_cli_verb *verb, char letter)
 {
     for (size_t i = 0; i < DV_COUNT(options); i++)
         if (options[i].letter == letter && verb_has(verb, &options[i]))
@@ -334,146 +317,11 @@ static const struct option *find_letter(const struct dv_cli_verb *verb, char let
 bool dv_cli_option_get(const struct dv_cli_verb *verb, size_t index, struct dv_cli_option *option)
 {
     for (size_t i = 0; i < DV_COUNT(options); i++) {
-        if (find_name(verb, dv_str_from_c(options[i].name)) != &options[i] || index-- > 0)
+        if (dv_option_find_name(verb, dv_str_from_c(options[i].name)) != &options[i] || index-- > 0)
             continue;
         *option = (struct dv_cli_option){options[i].letter, options[i].name, options[i].value,
                                          options[i].help};
         return true;
     }
     return false;
-}
-
-/* ---- parsing ---- */
-
-/* What is left of the command line. */
-struct reading {
-    struct dv_cli *cli;
-    const struct dv_cli_verb *verb;
-    char *const *args;
-    int n_args;
-    int at;
-    struct dv_err *err;
-};
-
-static bool fail(struct reading *reading, const struct option *option, const char *what)
-{
-    char short_name[] = {'-', option->letter, '\0'};
-
-    return dv_fail(reading->err, DV_INVALID_ARGUMENT, "%s%s %s%s",
-                   option->letter ? short_name : "--", option->letter ? "" : option->name, what,
-                   option->value ? option->value : "");
-}
-
-/* `value` is what stood in the same word; has_value: there was something. */
-static bool set(struct reading *reading, const struct option *option, bool has_value, dv_str value)
-{
-    bool is_optional = option->value && option->value[0] == '[';
-    bool ok;
-
-    if (!option->value && has_value)
-        return fail(reading, option, "takes no value");
-    if (option->value && !is_optional && !has_value && reading->at < reading->n_args)
-        value = dv_str_from_c(reading->args[reading->at++]);
-    if (option->value && value.n == 0 && (!is_optional || has_value))
-        return fail(reading, option, "needs a value: ");
-    if (option->set)
-        ok = option->set(reading->cli, value);
-    else
-        ok = memcpy((char *)reading->cli + option->at, &value, sizeof(value)) != NULL;
-    return ok || fail(reading, option, "needs a value: ");
-}
-
-static bool refuse(struct reading *reading, dv_str word)
-{
-    dv_str name = dv_str_slice(word, 2, dv_str_find_char(word, '='));
-    const char *nearest = NULL;
-    size_t best = DV_DISTANCE_MAX;
-    struct dv_cli_option option;
-
-    for (size_t i = 0; name.n > 2 && dv_cli_option_get(reading->verb, i, &option); i++) {
-        size_t distance = dv_str_distance(name, dv_str_from_c(option.name));
-
-        if (distance < best) {
-            best = distance;
-            nearest = option.name;
-        }
-    }
-    if (nearest && word.p[1] == '-')
-        return dv_fail(reading->err, DV_INVALID_ARGUMENT,
-                       "it has no option %.*s; did you mean --%s?", DV_FMT(word), nearest);
-    return dv_fail(reading->err, DV_INVALID_ARGUMENT, "it has no option %.*s", DV_FMT(word));
-}
-
-/* "--name", "--name=value" */
-static bool read_long(struct reading *reading, dv_str word)
-{
-    size_t equals = dv_str_find_char(word, '=');
-    const struct option *option = find_name(reading->verb, dv_str_slice(word, 2, equals));
-
-    if (!option)
-        return refuse(reading, word);
-    return set(reading, option, equals < word.n, dv_str_slice(word, equals + 1, word.n));
-}
-
-/* "-n value", "-n=value", "-nvalue", and switches together: "-Aw" */
-static bool read_letters(struct reading *reading, dv_str word, bool *wants_help)
-{
-    for (size_t i = 1; i < word.n; i++) {
-        const struct option *option = find_letter(reading->verb, word.p[i]);
-        dv_str value = dv_str_slice(word, i + 1, word.n);
-
-        if (!option && word.p[i] == 'h') {
-            *wants_help = true;
-            continue;
-        }
-        if (!option)
-            return refuse(reading, word);
-        if (value.n && value.p[0] == '=')
-            return set(reading, option, true, dv_str_slice(value, 1, value.n));
-        if (option->value)
-            return set(reading, option, value.n > 0, value);
-        if (!set(reading, option, false, DV_STR_NONE))
-            return false;
-    }
-    return true;
-}
-
-static bool read_word(struct reading *reading, dv_str *words, dv_str word)
-{
-    if (reading->verb->peer == DV_PEER_DAEMON && reading->cli->n_words == WORDS_MAX)
-        return dv_fail(reading->err, DV_INVALID_ARGUMENT, "too many words");
-    words[reading->cli->n_words++] = word;
-    return true;
-}
-
-bool dv_cli_parse(struct dv_cli *cli, const struct dv_cli_verb *verb, int n_args, char *const *args,
-                  bool *wants_help, struct dv_err *err)
-{
-    struct reading reading = {cli, verb, args, n_args, 0, err};
-    size_t n = n_args > 0 ? (size_t)n_args : 0;
-    dv_str *words = DV_NEW_ARRAY(cli->arena, dv_str, n);
-    bool has_options = true;
-
-    cli->words = words;
-    cli->files = DV_NEW_ARRAY(cli->arena, dv_str, n);
-    cli->pools = DV_NEW_ARRAY(cli->arena, dv_str, n);
-    cli->also = DV_NEW_ARRAY(cli->arena, dv_str, n);
-    while (reading.at < n_args) {
-        dv_str word = dv_str_from_c(args[reading.at++]);
-        bool ok = true;
-
-        if (has_options && dv_str_eq(word, DV_STR("--")))
-            has_options = false;
-        else if (!has_options || word.n < 2 || word.p[0] != '-')
-            ok = read_word(&reading, words, word);
-        else if (dv_str_eq(word, DV_STR("--help")))
-            *wants_help = true;
-        else if (word.p[1] == '-')
-            ok = read_long(&reading, word);
-        else
-            ok = read_letters(&reading, word, wants_help);
-        if (!ok)
-            return false;
-    }
-    return true;
 }
