@@ -64,6 +64,14 @@ struct dv_cli {
     size_t n_pods;
     size_t n_clients;
     bool watches;
+    bool follows; /* a log, until its container has ended */
+    bool is_previous;
+    bool has_timestamps;
+    bool is_all_containers;
+    dv_str tail; /* a number; empty: all lines */
+    dv_str limit_bytes;
+    dv_str since_time;
+    uint64_t since_ms; /* 0: from the beginning */
     dv_str kubeconfig;
     dv_str context;
     dv_str node;
@@ -224,6 +232,7 @@ enum dv_exit dv_cmd_watch(struct dv_cli *cli);
 enum dv_exit dv_cmd_describe(struct dv_cli *cli);
 enum dv_exit dv_cmd_apply(struct dv_cli *cli);
 enum dv_exit dv_cmd_delete(struct dv_cli *cli);
+enum dv_exit dv_cmd_logs(struct dv_cli *cli);
 enum dv_exit dv_cmd_explain(struct dv_cli *cli);
 enum dv_exit dv_cmd_token(struct dv_cli *cli);
 enum dv_exit dv_cmd_cdi(struct dv_cli *cli);

@@ -54,6 +54,17 @@ static const char explain_help[] =
     "  kubectl get resourceslices,resourceclaims,deviceclasses,nodes -A -o yaml > dump.yaml\n"
     "  davit explain claim train-0 -n ml -f dump.yaml";
 
+static const char logs_help[] =
+    "Prints what a container has written, to standard output and standard error alike. A pod with "
+    "one\n"
+    "container needs no -c. Where a container was started again, --previous is the log of its "
+    "last\n"
+    "instance. Only what is in the present file is shown: a log is set aside at 10 MiB.\n\n"
+    "  davit logs train-0\n"
+    "  davit logs train-0 -c main -f --tail 20\n"
+    "  davit logs train-0 --previous --timestamps\n"
+    "  davit logs pod/train-0 --all-containers --since 5m";
+
 static const char token_help[] =
     "create prints the new token, which is told this once; with --write-kubeconfig it goes into a "
     "file\n"
@@ -178,6 +189,9 @@ const struct dv_cli_verb dv_verbs[] = {
     {"delete", "KIND NAME... | KIND/NAME... | KIND -l LABELS | KIND --all | -f FILE",
      "remove objects, and wait until they are gone",
      delete_help, "everywhere select files delete gone dry", dv_cmd_delete, DV_PEER_API},
+    {"logs", "POD | pod/POD",
+     "what the containers of a pod have written",
+     logs_help, "c logs", dv_cmd_logs, DV_PEER_API},
     {"explain", "claim NAME | pod NAME | claim/NAME",
      "why a claim is not allocated, device by device",
      explain_help, "data files explain", dv_cmd_explain, DV_PEER_API},

@@ -10,13 +10,13 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/num.h"
+#include "cli/client/api_exchange.h"
 #include "cluster/remote.h"
 #include "loop/loop.h"
 #include "resource/status.h"
 #include "rest/rest.h"
 #include "json/json.h"
 
-#define TARGET_BYTES_MAX (64u << 10)
 #define USER_AGENT "davit/" DV_VERSION
 
 /* A server that is busy is asked again this often at most, whatever it says. */
@@ -214,10 +214,12 @@ static void print_path(const struct dv_cli_ask *ask, const struct dv_api_version
         dv_buf_add_char(buf, '/');
         add_encoded(buf, ask->name);
     }
+    if (ask->subresource)
+        dv_buf_printf(buf, "/%s", ask->subresource);
 }
 
-static void print_target(const struct dv_cli_ask *ask, const struct dv_api_version *version,
-                         struct dv_buf *buf)
+void dv_cli_ask_print(const struct dv_cli_ask *ask, const struct dv_api_version *version,
+                      struct dv_buf *buf)
 {
     char separator = '?';
 
@@ -266,8 +268,8 @@ static void run(struct exchange *exchange, const struct dv_cli_ask *ask,
     uint64_t deadline_ms = dv_loop_now_ms(loop) + exchange->api->cli->timeout_ms;
     struct dv_buf target;
 
-    dv_buf_init(&target, TARGET_BYTES_MAX);
-    print_target(ask, version, &target);
+    dv_buf_init(&target, DV_CLI_TARGET_BYTES_MAX);
+    dv_cli_ask_print(ask, version, &target);
     if (!dv_buf_check(&target, "the request's path", &exchange->err)) {
         dv_buf_fini(&target);
         return;
@@ -295,11 +297,8 @@ void dv_cli_api_sleep(struct dv_cli_api *api, uint64_t ms)
 
 /* ---- answers ---- */
 
-static const struct dv_api_status *read_failure(const struct exchange *exchange)
+const struct dv_api_status *dv_cli_read_failure(unsigned code, dv_str body, struct dv_arena *arena)
 {
-    dv_str body = exchange->body;
-    struct dv_arena *arena = exchange->arena;
-    unsigned code = exchange->fetch.status;
     struct dv_err err;
     const struct dv_json *doc = body.n ? dv_json_parse(body, NULL, arena, &err) : NULL;
     struct dv_api_status *status = DV_NEW(arena, struct dv_api_status);
@@ -319,7 +318,7 @@ static bool is_no_such_path(const struct dv_api_status *failure)
     return failure && failure->code == 404 && (!failure->details || failure->details->name.n == 0);
 }
 
-static bool explain(struct dv_cli_api *api, const struct dv_err *err)
+bool dv_cli_api_explain(struct dv_cli_api *api, const struct dv_err *err)
 {
     dv_str server = api->server;
     dv_str source = api->source;
@@ -352,7 +351,7 @@ static bool read_answer(struct exchange *exchange, struct dv_cli_answer *answer)
     answer->failure = NULL;
     answer->doc = NULL;
     if (answer->status < 200 || answer->status > 299) {
-        answer->failure = read_failure(exchange);
+        answer->failure = dv_cli_read_failure(answer->status, exchange->body, exchange->arena);
         return true;
     }
     if (exchange->line)
@@ -361,7 +360,7 @@ static bool read_answer(struct exchange *exchange, struct dv_cli_answer *answer)
     if (answer->doc)
         return true;
     (void)dv_wrap(&err, "the answer");
-    return explain(exchange->api, &err);
+    return dv_cli_api_explain(exchange->api, &err);
 }
 
 static bool ask_once(struct exchange *exchange, const struct dv_cli_ask *ask,
@@ -374,7 +373,7 @@ static bool ask_once(struct exchange *exchange, const struct dv_cli_ask *ask,
         return true;
     }
     if (exchange->err.code != DV_OK)
-        return explain(exchange->api, &exchange->err);
+        return dv_cli_api_explain(exchange->api, &exchange->err);
     return read_answer(exchange, answer);
 }
 

@@ -52,6 +52,7 @@ struct dv_cli_ask {
     const struct dv_api_version *version; /* NULL: the newest that the server has */
     dv_str namespace;                     /* empty: all namespaces */
     dv_str name;                          /* empty: the collection */
+    const char *subresource;              /* "log"; NULL: none */
     const struct dv_cli_param *params;
     size_t n_params;
     dv_str content_type;
@@ -74,6 +75,19 @@ DV_CHECKED bool dv_cli_api_ask(struct dv_cli_api *api, const struct dv_cli_ask *
 DV_CHECKED bool dv_cli_api_follow(struct dv_cli_api *api, const struct dv_cli_ask *ask,
                                   bool (*line)(void *ctx, dv_str text), void *ctx,
                                   struct dv_arena *arena, struct dv_cli_answer *answer);
+
+/* An answer that is text, and is read as it comes. */
+struct dv_cli_text {
+    struct dv_cli_ask ask;
+    bool is_endless; /* there may be nothing new for weeks; otherwise --timeout counts */
+    /* Gets the next bytes; returns false to end all answers. */
+    bool (*part)(struct dv_cli_text *text, dv_str bytes);
+    const struct dv_api_status *failure; /* result: why there was no answer; NULL: there was */
+};
+/* Asks for all of them at the same time, and waits until the last one has ended. False as above,
+ * when any was broken off. */
+DV_CHECKED bool dv_cli_api_read_texts(struct dv_cli_api *api, struct dv_cli_text *const *texts,
+                                      size_t n_texts, struct dv_arena *arena);
 void dv_cli_api_sleep(struct dv_cli_api *api, uint64_t ms);
 
 struct dv_cli_list {

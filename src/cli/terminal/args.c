@@ -83,6 +83,11 @@ static bool set_ttl(struct dv_cli *cli, dv_str value)
     return read_duration(value, &cli->ttl_ms);
 }
 
+static bool set_since(struct dv_cli *cli, dv_str value)
+{
+    return read_duration(value, &cli->since_ms);
+}
+
 static bool set_file(struct dv_cli *cli, dv_str value)
 {
     cli->file = value;
@@ -173,6 +178,10 @@ static bool set_json(struct dv_cli *cli, dv_str value)
     return true;
 }
 
+SWITCH(set_follow, follows)
+SWITCH(set_previous, is_previous)
+SWITCH(set_timestamps, has_timestamps)
+SWITCH(set_all_containers, is_all_containers)
 SWITCH(set_watch, watches)
 SWITCH(set_everywhere, is_everywhere)
 SWITCH(set_all, is_all)
@@ -223,6 +232,16 @@ static const struct dv_option_row options[] = {
     {"uid",         0,   "uid",                 "UID",                 "of the pod, instead of its name",                     NULL,              AT(uid)           },
     {"c",           'c', "container",           "CONTAINER",           "its name",                                            NULL,              AT(container)     },
     {"w",           'w', "watch",               NULL,                  "watch: print again after every change",               set_watch,         0                 },
+    {"logs",        'f', "follow",              NULL,                  "until the container has ended, or Ctrl-C",            set_follow,        0                 },
+    {"logs",        'p', "previous",            NULL,                  "of the instance before the present one",              set_previous,      0                 },
+    {"logs",        0,   "tail",                "N",                   "only the last N lines (all)",                         NULL,              AT(tail)          },
+    {"logs",        0,   "since",               "DURATION",            "only lines that are newer: 90s, 5m, 1h",              set_since,         0                 },
+    {"logs",        0,   "since-time",          "TIME",                "only lines since then: 2026-01-31T08:00:00Z",         NULL,
+     AT(since_time)                                                                                                                                                },
+    {"logs",        0,   "timestamps",          NULL,                  "each line with its time",                             set_timestamps,    0                 },
+    {"logs",        0,   "limit-bytes",         "N",                   "no more than N bytes",                                NULL,              AT(limit_bytes)   },
+    {"logs",        0,   "all-containers",      NULL,                  "of all containers, each line with its container",
+     set_all_containers,                                                                                                                         0                 },
     {"top",         0,   "once",                NULL,                  "print it once, as text, and end",                     set_once,          0                 },
     {"top",         0,   "kubeconfig",          "FILE",                "of the API server, whose events are shown",           NULL,
      AT(kubeconfig)                                                                                                                                                },

@@ -161,6 +161,8 @@ static bool offer_token(const struct line *line, dv_str token)
         offer_kinds(line);
     else if (dv_str_starts_with(token, DV_STR("NAME")) && line->n_places > 0)
         offer_names(line, dv_str_slice(kind, 0, dv_str_find_char(kind, ',')));
+    else if (dv_str_eq(token, DV_STR("POD")))
+        offer_names(line, DV_STR("pods"));
     else if (dv_str_starts_with(token, DV_STR("VERB")))
         offer_verbs(line);
     else if (dv_str_starts_with(token, DV_STR("FILE")))
