@@ -1,11 +1,11 @@
 """The logs of containers: of which instance, which lines, in which form, for which clients."""
 
 import datetime
-import time
 
 import pytest
 from kubectls import OLD, Kubectl, find_kubectl
 from kubernetes import client, config
+from nodes import run_davit
 from procs import until
 from runtime_nodes import WAIT_S, container, pod
 from servers import PODS
@@ -142,3 +142,34 @@ def test_what_is_refused(node):
     assert (answer.status, answer.body) == (204, b"")
     for method in ("POST", "PUT", "DELETE"):
         assert node.api().ask(method, f"{PODS}/p/log").status == 405
+
+
+def test_davit_logs(node):
+    where = ("--kubeconfig", node.kubeconfig)
+    node.add(pod("p", container(script=LINES), container("side", "echo side; sleep 1000"),
+                 initContainers=[container("first", "printf 'no newline'")]))
+    until(lambda: read(node, "p", container="main").body.count(b"\n") == 5 and
+          read(node, "p", container="side").body == b"side\n", WAIT_S, "all lines")
+    assert run_davit("logs", "p", "-c", "main", "--tail", "2", *where).stdout == "line 4\nline 5\n"
+    assert run_davit("logs", "pod/p", "-c", "main", "--limit-bytes", "4", *where).stdout == "line"
+    assert run_davit("logs", "p", "-c", "main", "--tail", "-1", "--since", "1h",
+                     *where).stdout.count("\n") == 5
+    stamped = run_davit("logs", "p", "-c", "side", "--timestamps", *where).stdout
+    assert stamped.endswith("Z side\n") and len(stamped) > 30
+    assert run_davit("logs", "p", "--all-containers", *where).stdout == (
+        "[pod/p/first] no newline\n" + "".join(f"[pod/p/main] line {i}\n" for i in range(1, 6)) +
+        "[pod/p/side] side\n")
+    for words, status, said in [
+            (["p"], 1, "a container name must be specified for pod p"),
+            (["p", "-c", "x"], 1, "container x is not valid for pod p"),
+            (["p", "-c", "main", "--previous"], 1, "previous terminated container"),
+            (["p", "-c", "main", "--tail", "x"], 1, 'parsing "x": invalid syntax'),
+            (["p", "-c", "main", "--since", "1s", "--since-time", "2020-01-01T00:00:00Z"], 1,
+             "at most one of"),
+            (["nobody"], 1, 'pods "nobody" not found'),
+            ([], 2, "it needs one pod"),
+            (["claim/p"], 2, "it needs one pod"),
+            (["p", "-c", "main", "--all-containers"], 2, "exclude each other"),
+            (["p", "--since", "x"], 2, "--since needs a value: DURATION")]:
+        done = run_davit("logs", *words, *where)
+        assert done.returncode == status and said in done.stderr, done
