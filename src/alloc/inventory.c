@@ -226,6 +226,8 @@ struct dv_inventory *dv_inventory_new(const struct dv_alloc_features *features)
     dv_list_init(&inventory->shared);
     dv_buf_init(&inventory->text, TEXT_BYTES_MAX);
     inventory->scratch = dv_arena_new();
+    inventory->cel = dv_arena_new();
+    inventory->cel_turn = 1;
     return inventory;
 }
 
@@ -274,5 +276,6 @@ void dv_inventory_free(struct dv_inventory *inventory)
     dv_vec_fini(&inventory->free_slots);
     dv_buf_fini(&inventory->text);
     dv_arena_free(inventory->scratch);
+    dv_arena_free(inventory->cel);
     free(inventory);
 }

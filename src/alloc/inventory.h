@@ -66,10 +66,11 @@ struct dv_alloc_device {
     const struct dv_api_device *api;
     struct dv_inventory_slice *slice;
     struct dv_alloc_ident *ident;
-    struct dv_cel_device *cel; /* made when it is first asked for */
+    struct dv_cel_device *cel; /* valid while `cel_turn` is the inventory's: see dv_device_cel */
     uint64_t content;          /* a hash of all but its name: see twin.c */
     uint32_t slot;             /* its bit in the verdicts */
-    bool is_multi;             /* may be allocated several times, and the gate is on */
+    uint32_t cel_turn;
+    bool is_multi; /* may be allocated several times, and the gate is on */
 };
 
 struct dv_inventory_slice {
@@ -229,6 +230,8 @@ struct dv_inventory {
     DV_VEC(uint32_t) free_slots;
     uint32_t n_slots;
     struct dv_arena *scratch; /* for evaluations and for making views */
+    struct dv_arena *cel;     /* has the devices as CEL sees them */
+    uint32_t cel_turn;        /* how often it was emptied; counted from 1 */
     struct dv_buf text;       /* for a key that is looked up, or a content that is hashed */
 };
 
@@ -275,8 +278,8 @@ DV_CHECKED bool dv_selector_evaluate(struct dv_inventory *inventory,
 void dv_inventory_forget_slot(struct dv_inventory *inventory, uint32_t slot);
 void dv_inventory_free_selectors(struct dv_inventory *inventory);
 void dv_inventory_trim_selectors(struct dv_inventory *inventory);
-struct dv_cel_device *dv_device_cel(const struct dv_inventory *inventory,
-                                    struct dv_alloc_device *device);
+/* The device as CEL sees it, made when it is not there. Valid until the next call. */
+struct dv_cel_device *dv_device_cel(struct dv_inventory *inventory, struct dv_alloc_device *device);
 
 /* node_view.c */
 /* How many devices would be looked at to make the view, and to sum up counters anew: the cost is

@@ -20,6 +20,11 @@
 
 #define BITS 64u
 
+/* What devices may take as CEL sees them: about a KiB each. A verdict is remembered, so that a
+ * device is needed again for a new selector only, and it is made in the time of a few evaluations.
+ */
+#define CEL_BYTES_MAX (512u * 1024u)
+
 static void selector_free(struct dv_inventory *inventory, struct dv_alloc_selector *selector)
 {
     dv_map_remove(&inventory->selectors, selector->text);
@@ -151,13 +156,17 @@ struct dv_cel_device *dv_alloc_cel_device(const struct dv_api_device *api, dv_st
     return dv_cel_device_new(&input, arena);
 }
 
-struct dv_cel_device *dv_device_cel(const struct dv_inventory *inventory,
-                                    struct dv_alloc_device *device)
+struct dv_cel_device *dv_device_cel(struct dv_inventory *inventory, struct dv_alloc_device *device)
 {
-    if (!device->cel)
-        device->cel =
-            dv_alloc_cel_device(device->api, device->slice->pool->driver,
-                                inventory->features.list_attributes, device->slice->arena);
+    if (device->cel_turn == inventory->cel_turn)
+        return device->cel;
+    if (dv_arena_used_bytes(inventory->cel) > CEL_BYTES_MAX) {
+        dv_arena_reset(inventory->cel);
+        inventory->cel_turn++;
+    }
+    device->cel = dv_alloc_cel_device(device->api, device->slice->pool->driver,
+                                      inventory->features.list_attributes, inventory->cel);
+    device->cel_turn = inventory->cel_turn;
     return device->cel;
 }
 

@@ -9,6 +9,10 @@
 #include "cel/value/cel_map.h"
 #include "number/number.h"
 
+/* Devices have a handful of attributes, in one or two domains. */
+#define ROOM_MAX 4u
+#define DOMAINS_ROOM 1u
+
 struct builder {
     const struct dv_cel_device_input *input;
     struct dv_arena *arena;
@@ -20,9 +24,16 @@ static struct dv_cel_val from_map(const struct dv_cel_map *map)
     return (struct dv_cel_val){.kind = DV_CEL_MAP, .map = map};
 }
 
-/* The map of the name's domain, which is made when it is new, and the identifier in it. */
+/* The room of a map that gets up to `n` entries, most often all of them or few. */
+static uint32_t room_for(size_t n)
+{
+    return n < ROOM_MAX ? (uint32_t)n : ROOM_MAX;
+}
+
+/* The map of the name's domain, which is made when it is new, and the identifier in it. There are
+ * `n` names. */
 static struct dv_cel_map *inner_map(struct builder *b, struct dv_cel_map *outer, dv_str name,
-                                    struct dv_cel_map **inners, struct dv_cel_val *id)
+                                    size_t n, struct dv_cel_map **inners, struct dv_cel_val *id)
 {
     size_t slash = dv_str_find_char(name, '/');
     struct dv_cel_val domain = dv_cel_string(b->input->driver);
@@ -36,7 +47,7 @@ static struct dv_cel_map *inner_map(struct builder *b, struct dv_cel_map *outer,
     for (uint32_t i = 0; i < outer->n; i++)
         if (dv_str_eq(outer->v[i].key.s, domain.s))
             return inners[i];
-    inners[outer->n] = dv_cel_map_new(4, b->arena);
+    inners[outer->n] = dv_cel_map_new(room_for(n), b->arena);
     value = from_map(inners[outer->n]);
     dv_cel_map_set(outer, &domain, &value, b->arena);
     return inners[outer->n - 1];
@@ -114,7 +125,7 @@ static bool attribute_value(struct builder *b, const struct dv_cel_attribute *at
 static struct dv_cel_val make_attributes(struct builder *b)
 {
     size_t n = b->input->n_attributes;
-    struct dv_cel_map *outer = dv_cel_map_new(4, b->arena);
+    struct dv_cel_map *outer = dv_cel_map_new(DOMAINS_ROOM, b->arena);
     struct dv_cel_map **inners = DV_NEW_ARRAY(b->arena, struct dv_cel_map *, n + 1);
 
     outer->is_domains = true;
@@ -125,7 +136,7 @@ static struct dv_cel_val make_attributes(struct builder *b)
 
         if (!attribute_value(b, attribute, &value))
             continue;
-        dv_cel_map_set(inner_map(b, outer, attribute->name, inners, &id), &id, &value, b->arena);
+        dv_cel_map_set(inner_map(b, outer, attribute->name, n, inners, &id), &id, &value, b->arena);
     }
     return from_map(outer);
 }
@@ -133,7 +144,7 @@ static struct dv_cel_val make_attributes(struct builder *b)
 static struct dv_cel_val make_capacity(struct builder *b)
 {
     size_t n = b->input->n_capacities;
-    struct dv_cel_map *outer = dv_cel_map_new(4, b->arena);
+    struct dv_cel_map *outer = dv_cel_map_new(DOMAINS_ROOM, b->arena);
     struct dv_cel_map **inners = DV_NEW_ARRAY(b->arena, struct dv_cel_map *, n + 1);
 
     outer->is_domains = true;
@@ -142,7 +153,7 @@ static struct dv_cel_val make_capacity(struct builder *b)
         struct dv_cel_val value = {.kind = DV_CEL_QUANTITY, .quantity = &capacity->value};
         struct dv_cel_val id;
 
-        dv_cel_map_set(inner_map(b, outer, capacity->name, inners, &id), &id, &value, b->arena);
+        dv_cel_map_set(inner_map(b, outer, capacity->name, n, inners, &id), &id, &value, b->arena);
     }
     return from_map(outer);
 }
