@@ -239,7 +239,6 @@ struct dv_sched_claim *dv_sched_claim(struct dv_sched *sched, dv_str namespace, 
     claim->key = (dv_str){text, key.n};
     dv_list_init(&claim->users);
     dv_list_init(&claim->wanted);
-    dv_list_init(&claim->writing);
     dv_map_set(&sched->claims, claim->key, claim);
     return claim;
 }
@@ -248,7 +247,7 @@ static void free_claim(struct dv_sched_claim *claim)
 {
     dv_object_unref(claim->object);
     dv_object_unref(claim->held_by);
-    dv_arena_free(claim->arena);
+    dv_sched_writer_free(claim->writer);
     while (claim->taken) {
         struct dv_sched_taken *taken = claim->taken;
 

@@ -115,10 +115,15 @@ struct dv_sched_claim {
     dv_str extended_for; /* uid of the pod whose extended resources it serves; empty: none */
     /* Another one for the same pod: another scheduler's, or left by an answer that was lost. */
     struct dv_sched_claim *next_extended;
-    /* The writer of this claim: sched_write.c. */
     enum dv_sched_claim_step step;
-    struct dv_list wanted;
-    struct dv_list writing;
+    struct dv_list wanted;          /* of struct dv_sched_pod_claim */
+    struct dv_sched_writer *writer; /* NULL while nothing is written, as nearly always */
+};
+
+/* What a claim needs while something is written to it: sched_write.c. */
+struct dv_sched_writer {
+    struct dv_sched_claim *claim;
+    struct dv_list writing; /* of struct dv_sched_pod_claim: what the current write is for */
     struct dv_request request;
     struct dv_api_delete_options delete_options;
     struct dv_api_preconditions preconditions;
@@ -362,6 +367,7 @@ void dv_sched_claims_free(struct dv_sched *sched);
  * unless the claim is gone. */
 void dv_sched_write(struct dv_sched_pod_claim *use);
 /* Cancels the write that is under way: the scheduler is closing. */
+void dv_sched_writer_free(struct dv_sched_writer *writer); /* NULL is fine */
 void dv_sched_write_cancel(struct dv_sched_claim *claim);
 
 /* ---- sched_pods.c ---- */

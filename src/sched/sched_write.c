@@ -6,6 +6,7 @@
  * thought free that is not. */
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -25,6 +26,25 @@
 #define PAUSE_MS 100u
 #define PAUSE_MS_MAX 10000u
 #define JITTER_PER_MILLE 200u
+
+/* ---- writers ---- */
+
+static struct dv_sched_writer *new_writer(struct dv_sched_claim *claim)
+{
+    struct dv_sched_writer *writer = DV_ALLOC(struct dv_sched_writer);
+
+    writer->claim = claim;
+    dv_list_init(&writer->writing);
+    return writer;
+}
+
+void dv_sched_writer_free(struct dv_sched_writer *writer)
+{
+    if (!writer)
+        return;
+    dv_arena_free(writer->arena);
+    free(writer);
+}
 
 /* ---- ends ---- */
 
@@ -48,7 +68,7 @@ static void finish_all(struct dv_sched_claim *claim, const struct dv_err *err)
 {
     struct dv_link *link;
 
-    while ((link = dv_list_first(&claim->writing)))
+    while ((link = dv_list_first(&claim->writer->writing)))
         finish(DV_CONTAINER(link, struct dv_sched_pod_claim, want), err);
 }
 
@@ -93,7 +113,7 @@ static const char *set_allocation(struct dv_sched_claim *claim,
     if (!status->allocation && claim->assumed_by != use)
         return "got deallocated elsewhere in the meantime";
     if (!status->allocation) {
-        status->allocation = DV_NEW(claim->arena, struct dv_api_allocation_result);
+        status->allocation = DV_NEW(claim->writer->arena, struct dv_api_allocation_result);
         *status->allocation = *claim->assumed;
         if (claim->sched->options.gates & DV_GATE_BINDING_CONDITIONS)
             status->allocation->allocation_timestamp = dv_sched_now(claim->sched);
@@ -172,8 +192,8 @@ static void begin_draft(struct dv_sched_claim *claim, struct draft *draft)
         .has_finalizer = dv_meta_has_finalizer(&stored->metadata, DV_STR(DV_CLAIM_FINALIZER))};
     DV_LIST_EACH (&claim->wanted, link)
         n_wishes++;
-    draft->value.status.reserved_for =
-        DV_NEW_ARRAY(claim->arena, struct dv_api_resource_claim_consumer_reference, n + n_wishes);
+    draft->value.status.reserved_for = DV_NEW_ARRAY(
+        claim->writer->arena, struct dv_api_resource_claim_consumer_reference, n + n_wishes);
     if (n > 0)
         memcpy(draft->value.status.reserved_for, stored->status.reserved_for,
                n * sizeof(stored->status.reserved_for[0]));
@@ -187,14 +207,14 @@ static void gather(struct dv_sched_claim *claim, struct draft *draft)
     struct dv_link *link;
 
     dv_list_init(&hopeless);
-    dv_list_move_all(&claim->writing, &claim->wanted);
-    dv_list_move_all(&claim->wanted, &claim->writing);
+    dv_list_move_all(&claim->writer->writing, &claim->wanted);
+    dv_list_move_all(&claim->wanted, &claim->writer->writing);
     begin_draft(claim, draft);
     while ((link = dv_list_shift(&claim->wanted))) {
         struct dv_sched_pod_claim *use = DV_CONTAINER(link, struct dv_sched_pod_claim, want);
 
         use->problem = add_wish(claim, use, draft);
-        dv_list_push(use->problem ? &hopeless : &claim->writing, link);
+        dv_list_push(use->problem ? &hopeless : &claim->writer->writing, link);
     }
     while ((link = dv_list_first(&hopeless))) {
         struct dv_sched_pod_claim *use = DV_CONTAINER(link, struct dv_sched_pod_claim, want);
@@ -211,29 +231,30 @@ static void start(struct dv_sched_claim *claim, enum dv_sched_claim_step step,
                   struct dv_request request)
 {
     claim->step = step;
-    claim->request = request;
-    claim->request.kind = dv_kind(DV_KIND_CLAIM);
-    claim->request.namespace = claim->object->meta->namespace;
-    claim->request.name = claim->object->meta->name;
-    claim->request.done = on_answer;
-    dv_sched_request(claim->sched, &claim->request);
+    claim->writer->request = request;
+    claim->writer->request.kind = dv_kind(DV_KIND_CLAIM);
+    claim->writer->request.namespace = claim->object->meta->namespace;
+    claim->writer->request.name = claim->object->meta->name;
+    claim->writer->request.done = on_answer;
+    dv_sched_request(claim->sched, &claim->writer->request);
 }
 
 static void start_update(struct dv_sched_claim *claim, enum dv_sched_claim_step step,
                          const struct draft *draft)
 {
-    struct dv_api_resource_claim *value = DV_NEW(claim->arena, struct dv_api_resource_claim);
+    struct dv_api_resource_claim *value =
+        DV_NEW(claim->writer->arena, struct dv_api_resource_claim);
 
     /* The draft shares texts with the stored object, which the view may drop before the answer
      * comes. */
-    dv_message_copy(&dv_message_resource_claim, &draft->value, claim->arena, value);
+    dv_message_copy(&dv_message_resource_claim, &draft->value, claim->writer->arena, value);
     start(claim, step,
           (struct dv_request){.verb = DV_VERB_UPDATE,
                               .subresource = step == CLAIM_WRITING ? DV_SUB_STATUS : DV_SUB_NONE,
                               .sets_finalizers = draft->sets_finalizers,
                               .value = value});
-    claim->request.namespace = value->metadata.namespace;
-    claim->request.name = value->metadata.name;
+    claim->writer->request.namespace = value->metadata.namespace;
+    claim->writer->request.name = value->metadata.name;
 }
 
 static void set_finalizer(struct dv_sched_claim *claim, bool is_wanted, struct draft *draft)
@@ -242,7 +263,8 @@ static void set_finalizer(struct dv_sched_claim *claim, bool is_wanted, struct d
     struct dv_api_object_meta *meta = &draft->value.metadata;
     size_t n = 0;
 
-    meta->finalizers = DV_NEW_ARRAY(claim->arena, dv_str, stored->metadata.n_finalizers + 1);
+    meta->finalizers =
+        DV_NEW_ARRAY(claim->writer->arena, dv_str, stored->metadata.n_finalizers + 1);
     for (size_t i = 0; i < stored->metadata.n_finalizers; i++)
         if (!dv_str_eq(stored->metadata.finalizers[i], DV_STR(DV_CLAIM_FINALIZER)))
             meta->finalizers[n++] = stored->metadata.finalizers[i];
@@ -261,33 +283,35 @@ static void start_finalizer(struct dv_sched_claim *claim, bool is_wanted)
 
 static void start_delete(struct dv_sched_claim *claim)
 {
-    dv_str uid = dv_str_copy(claim->object->meta->uid, claim->arena);
-    dv_str namespace = dv_str_copy(claim->object->meta->namespace, claim->arena);
-    dv_str name = dv_str_copy(claim->object->meta->name, claim->arena);
+    dv_str uid = dv_str_copy(claim->object->meta->uid, claim->writer->arena);
+    dv_str namespace = dv_str_copy(claim->object->meta->namespace, claim->writer->arena);
+    dv_str name = dv_str_copy(claim->object->meta->name, claim->writer->arena);
 
-    claim->preconditions = (struct dv_api_preconditions){.uid = uid};
-    claim->delete_options = (struct dv_api_delete_options){.preconditions = &claim->preconditions};
+    claim->writer->preconditions = (struct dv_api_preconditions){.uid = uid};
+    claim->writer->delete_options =
+        (struct dv_api_delete_options){.preconditions = &claim->writer->preconditions};
     start(claim, CLAIM_DELETING,
-          (struct dv_request){.verb = DV_VERB_DELETE, .delete_options = &claim->delete_options});
-    claim->request.namespace = namespace;
-    claim->request.name = name;
+          (struct dv_request){.verb = DV_VERB_DELETE,
+                              .delete_options = &claim->writer->delete_options});
+    claim->writer->request.namespace = namespace;
+    claim->writer->request.name = name;
 }
 
 static void start_read(struct dv_sched_claim *claim)
 {
-    dv_str namespace = dv_str_copy(claim->object->meta->namespace, claim->arena);
-    dv_str name = dv_str_copy(claim->object->meta->name, claim->arena);
+    dv_str namespace = dv_str_copy(claim->object->meta->namespace, claim->writer->arena);
+    dv_str name = dv_str_copy(claim->object->meta->name, claim->writer->arena);
 
     start(claim, CLAIM_READING, (struct dv_request){.verb = DV_VERB_GET});
-    claim->request.namespace = namespace;
-    claim->request.name = name;
+    claim->writer->request.namespace = namespace;
+    claim->writer->request.name = name;
 }
 
 static bool wants_deletion(const struct dv_sched_claim *claim)
 {
     struct dv_link *link;
 
-    DV_LIST_EACH (&claim->writing, link) {
+    DV_LIST_EACH (&claim->writer->writing, link) {
         if (DV_CONTAINER(link, struct dv_sched_pod_claim, want)->wish == WISH_DELETE)
             return true;
     }
@@ -301,11 +325,11 @@ static bool step(struct dv_sched_claim *claim)
 {
     struct draft draft;
 
-    dv_arena_free(claim->arena);
-    claim->arena = dv_arena_new();
-    claim->based = claim->object->version;
+    dv_arena_free(claim->writer->arena);
+    claim->writer->arena = dv_arena_new();
+    claim->writer->based = claim->object->version;
     gather(claim, &draft);
-    if (dv_list_is_empty(&claim->writing))
+    if (dv_list_is_empty(&claim->writer->writing))
         return false;
     draft.sets_finalizers = draft.is_changed && draft.value.status.allocation &&
                             !draft.has_finalizer && claim->sched->cluster->is_embedded;
@@ -333,8 +357,8 @@ static void end_all(struct dv_sched_claim *claim)
 {
     struct dv_link *link;
 
-    dv_list_move_all(&claim->writing, &claim->wanted);
-    while ((link = dv_list_first(&claim->writing))) {
+    dv_list_move_all(&claim->writer->writing, &claim->wanted);
+    while ((link = dv_list_first(&claim->writer->writing))) {
         struct dv_sched_pod_claim *use = DV_CONTAINER(link, struct dv_sched_pod_claim, want);
 
         if (use->wish == WISH_RESERVE)
@@ -349,17 +373,19 @@ static void end_all(struct dv_sched_claim *claim)
 static void go_on(struct dv_sched_claim *claim)
 {
     claim->step = CLAIM_BUSY;
+    if (!claim->writer)
+        claim->writer = new_writer(claim);
     for (;;) {
         if (!claim->object || claim->sched->is_closing)
             end_all(claim);
-        if (dv_list_is_empty(&claim->wanted) && dv_list_is_empty(&claim->writing))
+        if (dv_list_is_empty(&claim->wanted) && dv_list_is_empty(&claim->writer->writing))
             break;
         if (claim->object && !claim->sched->is_closing && step(claim))
             return;
     }
     claim->step = CLAIM_IDLE;
-    dv_arena_free(claim->arena);
-    claim->arena = NULL;
+    dv_sched_writer_free(claim->writer);
+    claim->writer = NULL;
     dv_sched_claim_drop(claim);
 }
 
@@ -367,16 +393,17 @@ static void go_on(struct dv_sched_claim *claim)
 
 static void on_pause_over(struct dv_timer *timer)
 {
-    go_on(DV_CONTAINER(timer, struct dv_sched_claim, pause));
+    go_on(DV_CONTAINER(timer, struct dv_sched_writer, pause)->claim);
 }
 
 static void pause_then_again(struct dv_sched_claim *claim)
 {
-    uint64_t ms = dv_u64_min((uint64_t)PAUSE_MS << dv_u64_min(claim->n_pauses, 10), PAUSE_MS_MAX);
+    uint64_t ms =
+        dv_u64_min((uint64_t)PAUSE_MS << dv_u64_min(claim->writer->n_pauses, 10), PAUSE_MS_MAX);
 
-    claim->n_pauses++;
+    claim->writer->n_pauses++;
     claim->step = CLAIM_PAUSING;
-    dv_timer_start(&claim->pause, claim->sched->loop,
+    dv_timer_start(&claim->writer->pause, claim->sched->loop,
                    dv_loop_now_ms(claim->sched->loop) + dv_jitter(ms, JITTER_PER_MILLE),
                    on_pause_over);
 }
@@ -406,12 +433,12 @@ static void on_success(struct dv_sched_claim *claim, enum dv_sched_claim_step do
 {
     bool is_known = learn(claim, object);
 
-    claim->n_pauses = 0;
+    claim->writer->n_pauses = 0;
     if (done == CLAIM_DELETING || !is_known)
         end_all(claim);
     else if (done == CLAIM_WRITING && !wants_deletion(claim))
         finish_all(claim, NULL);
-    else if (done == CLAIM_READING && claim->object->version == claim->based) {
+    else if (done == CLAIM_READING && claim->object->version == claim->writer->based) {
         /* The version is the one that we wrote from, and yet it was a conflict: a server that is
          * behind itself. It is tried again after a pause. */
         pause_then_again(claim);
@@ -423,7 +450,7 @@ static void on_success(struct dv_sched_claim *claim, enum dv_sched_claim_step do
 static void on_conflict(struct dv_sched_claim *claim)
 {
     claim->sched->numbers.n_conflicts++;
-    if (claim->object->version > claim->based)
+    if (claim->object->version > claim->writer->based)
         go_on(claim); /* the view has shown the other's change already: no need to read the claim */
     else
         start_read(claim);
@@ -439,7 +466,7 @@ static bool is_refusal(const struct dv_api_status *failure)
 
 static void on_answer(struct dv_request *request, const struct dv_api_status *failure)
 {
-    struct dv_sched_claim *claim = DV_CONTAINER(request, struct dv_sched_claim, request);
+    struct dv_sched_claim *claim = DV_CONTAINER(request, struct dv_sched_writer, request)->claim;
     struct dv_sched *sched = claim->sched;
     enum dv_sched_claim_step done = claim->step;
 
@@ -473,9 +500,9 @@ void dv_sched_write(struct dv_sched_pod_claim *use)
 void dv_sched_write_cancel(struct dv_sched_claim *claim)
 {
     if (claim->step == CLAIM_PAUSING) {
-        dv_timer_cancel(&claim->pause);
+        dv_timer_cancel(&claim->writer->pause);
         go_on(claim); /* ends all wishes, because the scheduler is closing */
     } else if (claim->step != CLAIM_IDLE && claim->step != CLAIM_BUSY) {
-        dv_request_cancel(claim->sched->cluster, &claim->request);
+        dv_request_cancel(claim->sched->cluster, &claim->writer->request);
     }
 }
