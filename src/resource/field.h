@@ -79,6 +79,11 @@ struct dv_message {
     const uint8_t *names; /* indices of `fields` sorted by name, for dv_message_field */
     size_t n_names;
     const uint8_t *numbers; /* indices of `fields` sorted by number, all n_fields */
+    const uint8_t *places;  /* by number: the index in `fields`, counted from 1; 0: there is none */
+    size_t n_places;        /* no number is above 63 */
+    uint64_t lists;         /* a bit for each number whose field is a list or a map */
+    bool has_maps;
+    bool has_into; /* some fields are kept behind a pointer */
     uint16_t size;
     uint16_t align;
     /* Of const dv_str *: the members that the table lacks, as JSON text: "a":1,"b":{} */

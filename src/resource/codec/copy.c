@@ -185,6 +185,8 @@ static void copy_members(struct block *block, const struct dv_message *message, 
         const struct dv_field *field = &message->fields[i];
 
         assert(!field->into && field->shape != DV_SHAPE_VIEW);
+        if (dv_is_nothing(field, value))
+            continue;
         if (dv_is_container(field))
             copy_items(block, field, value, copy);
         else if (field->shape == DV_SHAPE_POINTER)

@@ -13,8 +13,8 @@
 #include "resource/codec/layout.h"
 #include "resource/codec/object_row.h"
 
-/* The most fields of one message: the index of a field is a byte. */
-#define FIELDS_MAX 256u
+/* The numbers of lists are below this: dv_message has a bit for each. */
+#define LIST_NUMBERS 64u
 
 static bool decode_message(struct dv_pb_decoder *d, const struct dv_message *message,
                            struct dv_pb_reader reader, char *value);
@@ -141,41 +141,14 @@ static bool decode_entry(struct dv_pb_decoder *d, const struct dv_field *field,
 
 /* -- Messages ------------------------------------------------------------------------------- */
 
-/* The index of the field with that number, or n_fields. Fields usually come in the order of their
- * numbers, so the search begins at `*next`, behind the last one. */
-static size_t find_field(const struct dv_message *message, uint32_t number, size_t *next)
-{
-    size_t from = 0;
-    size_t to = message->n_fields;
-
-    if (*next < to && message->fields[message->numbers[*next]].number == number)
-        return message->numbers[*next];
-    while (from < to) {
-        size_t at = from + (to - from) / 2;
-        uint32_t there = message->fields[message->numbers[at]].number;
-
-        if (there == number) {
-            *next = at;
-            return message->numbers[at];
-        }
-        if (number < there)
-            to = at;
-        else
-            from = at + 1;
-    }
-    return message->n_fields;
-}
-
 /* The field that a part belongs to; NULL when it is unknown, or has another wire type. */
 static const struct dv_field *field_of(const struct dv_message *message,
-                                       const struct dv_pb_field *part, size_t *next,
-                                       bool *is_packed)
+                                       const struct dv_pb_field *part, bool *is_packed)
 {
-    size_t i = find_field(message, part->tag >> 3, next);
-    const struct dv_field *field = &message->fields[i];
+    const struct dv_field *field = dv_message_field_numbered(message, part->tag >> 3);
     enum dv_pb_wire wire = (enum dv_pb_wire)(part->tag & 7);
 
-    if (i == message->n_fields)
+    if (!field)
         return NULL;
     *is_packed =
         field->shape == DV_SHAPE_LIST && wire_of(field) == DV_PB_VARINT && wire == DV_PB_BYTES;
@@ -228,26 +201,32 @@ static bool reserve(struct dv_pb_decoder *d, const struct dv_field *field, size_
     return true;
 }
 
+/* Makes room for all lists of a message: it is read once before, only to count. */
 static bool reserve_lists(struct dv_pb_decoder *d, const struct dv_message *message,
                           struct dv_pb_reader reader, char *value)
 {
-    uint32_t counts[FIELDS_MAX] = {0};
-    size_t next = 0;
+    uint32_t counts[LIST_NUMBERS];
+    uint64_t counted = 0; /* a bit for each number that has a count */
 
-    assert(message->n_fields <= FIELDS_MAX);
     while (!dv_pb_is_at_end(&reader)) {
         struct dv_pb_field part;
-        const struct dv_field *field;
+        uint32_t number;
         bool is_packed;
 
         if (!dv_pb_read(&reader, &part, d->err))
             return false;
-        field = field_of(message, &part, &next, &is_packed);
-        if (field && dv_is_container(field))
-            counts[field - message->fields] += is_packed ? (uint32_t)count_packed(part.bytes) : 1;
+        number = part.tag >> 3;
+        if (number >= LIST_NUMBERS || !(message->lists >> number & 1) ||
+            !field_of(message, &part, &is_packed))
+            continue;
+        if (!(counted >> number & 1))
+            counts[number] = 0;
+        counted |= UINT64_C(1) << number;
+        counts[number] += is_packed ? (uint32_t)count_packed(part.bytes) : 1;
     }
-    for (size_t i = 0; i < message->n_fields; i++)
-        if (counts[i] > 0 && !reserve(d, &message->fields[i], counts[i], value))
+    for (uint32_t number = 0; number < LIST_NUMBERS && counted >> number; number++)
+        if ((counted >> number & 1) &&
+            !reserve(d, dv_message_field_numbered(message, number), counts[number], value))
             return false;
     return true;
 }
@@ -373,9 +352,7 @@ static bool keep_unknown(struct dv_pb_decoder *d, const struct dv_message *messa
 static bool decode_message(struct dv_pb_decoder *d, const struct dv_message *message,
                            struct dv_pb_reader reader, char *value)
 {
-    size_t next = 0;
-
-    if (!reserve_lists(d, message, reader, value))
+    if (message->lists && !reserve_lists(d, message, reader, value))
         return false;
     while (!dv_pb_is_at_end(&reader)) {
         struct dv_pb_field part;
@@ -384,15 +361,17 @@ static bool decode_message(struct dv_pb_decoder *d, const struct dv_message *mes
 
         if (!dv_pb_read(&reader, &part, d->err))
             return false;
-        field = field_of(message, &part, &next, &is_packed);
+        field = field_of(message, &part, &is_packed);
         if (field && !decode_field(d, field, &reader, &part, is_packed, value))
             return false;
         if (d->row_of && part.tag == DV_PB_TAG(DV_ROW_UNKNOWN, DV_PB_BYTES) &&
             !keep_unknown(d, message, part.bytes, value))
             return false;
     }
-    sort_maps(d, message, value);
-    drop_empty_home(message, value);
+    if (message->has_maps)
+        sort_maps(d, message, value);
+    if (message->has_into)
+        drop_empty_home(message, value);
     return true;
 }
 

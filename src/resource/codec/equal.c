@@ -62,6 +62,8 @@ static bool is_same_list(const struct dv_field *field, const char *a, const char
 
     if (x.n != y.n)
         return false;
+    if (x.first == y.first) /* a copy shares what was not changed */
+        return true;
     for (size_t i = 0; i < x.n; i++) {
         const char *item = x.first + i * x.size;
         const char *other = y.first + i * y.size;
@@ -84,7 +86,7 @@ static bool is_same_field(const struct dv_field *field, const char *a, const cha
         return is_same_list(field, a, b);
     x = dv_field_value(field, a);
     y = dv_field_value(field, b);
-    if (!x || !y)
+    if (!x || !y || x == y)
         return x == y;
     return is_same_value(field, x, y);
 }

@@ -52,21 +52,9 @@ const struct dv_field *dv_message_field(const struct dv_message *message, dv_str
 
 const struct dv_field *dv_message_field_numbered(const struct dv_message *message, uint32_t number)
 {
-    size_t from = 0;
-    size_t to = message->n_fields;
+    size_t place = number < message->n_places ? message->places[number] : 0;
 
-    while (from < to) {
-        size_t at = from + (to - from) / 2;
-        const struct dv_field *field = &message->fields[message->numbers[at]];
-
-        if (field->number == number)
-            return field;
-        if (number < field->number)
-            to = at;
-        else
-            from = at + 1;
-    }
-    return NULL;
+    return place > 0 ? &message->fields[place - 1] : NULL;
 }
 
 static bool is_absent(const struct dv_field *field, const void *value)

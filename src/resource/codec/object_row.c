@@ -195,7 +195,8 @@ static void put_members(const struct row *row, const struct dv_message *message,
         const struct dv_field *field = &message->fields[i];
 
         assert(!field->into && field->shape != DV_SHAPE_VIEW); /* it is the newest table */
-        put_field(row, field, value);
+        if (!dv_is_nothing(field, value))
+            put_field(row, field, value);
     }
     if (unknown)
         dv_pb_add_bytes(row->buf, DV_ROW_UNKNOWN, *unknown);
