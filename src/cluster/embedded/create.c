@@ -107,6 +107,7 @@ static bool create_admitted(struct dv_cluster_operation *operation, void *value)
                                      "resourceVersion should not be set on objects to be created"));
     if (operation->entry->object)
         return fail_existing(operation);
+    dv_managed_fields_pack(kind, owned.v, owned.n, operation->arena);
     meta->managed_fields = owned.v;
     meta->n_managed_fields = owned.n;
     return dv_change_create(operation, value);

@@ -166,6 +166,8 @@ static void own_fields(struct dv_cluster_operation *operation, void *value,
             dv_encode_json(version->message, old->value, version, kind, operation->arena),
             dv_encode_json(version->message, value, version, kind, operation->arena), &before,
             &manager, operation->arena, &after);
+    if (after.v != before.v) /* what is stored is packed already, and is not ours to change */
+        dv_managed_fields_pack(old->kind, after.v, after.n, operation->arena);
     if (dv_managed_fields_eq(&before, &after) &&
         dv_message_eq(old->kind->versions[0].message, value, old->value))
         return;

@@ -375,11 +375,12 @@ static bool decode_message(struct dv_pb_decoder *d, const struct dv_message *mes
     return true;
 }
 
-bool dv_pb_decode_row(const struct dv_message *message, dv_str bytes, struct dv_arena *arena,
-                      void *value, struct dv_err *err)
+bool dv_pb_decode_row(const struct dv_kind *kind, dv_str bytes, struct dv_arena *arena, void *value,
+                      struct dv_err *err)
 {
+    const struct dv_message *message = kind->versions[0].message;
     struct dv_pb_decoder d = {
-        .bytes_left = DV_DECODE_BYTES_MAX, .row_of = message, .arena = arena, .err = err};
+        .bytes_left = DV_DECODE_BYTES_MAX, .row_of = kind, .arena = arena, .err = err};
     struct dv_pb_reader reader;
 
     dv_pb_reader_init(&reader, bytes);

@@ -11,7 +11,7 @@
 struct dv_arena;
 struct dv_err;
 struct dv_int_or_str;
-struct dv_message;
+struct dv_kind;
 struct dv_pb_field;
 struct dv_pb_reader;
 struct dv_quantity;
@@ -20,16 +20,16 @@ struct dv_time;
 
 struct dv_pb_decoder {
     size_t bytes_left; /* of structs */
-    /* The object's own message when it is a row of the store (object_row.h); NULL: it is a
-     * client's, whose texts are checked. */
-    const struct dv_message *row_of;
+    /* The object's kind when it is a row of the store (object_row.h); NULL: it is a client's, whose
+     * texts are checked. */
+    const struct dv_kind *row_of;
     struct dv_arena *arena;
     struct dv_err *err;
 };
 
 /* Decodes the protobuf of a row of the store; see dv_decode_row. */
-DV_CHECKED bool dv_pb_decode_row(const struct dv_message *message, dv_str bytes,
-                                 struct dv_arena *arena, void *value, struct dv_err *err);
+DV_CHECKED bool dv_pb_decode_row(const struct dv_kind *kind, dv_str bytes, struct dv_arena *arena,
+                                 void *value, struct dv_err *err);
 
 /* Zeroed memory for n structs of `size` bytes; NULL when that is more than any object needs. */
 void *dv_pb_take(struct dv_pb_decoder *d, size_t n, size_t size);

@@ -3,7 +3,6 @@
 #include "resource/codec/decode_pb.h"
 
 #include "base/arena.h"
-#include "base/buf.h"
 #include "base/err.h"
 #include "number/number.h"
 #include "pb/pb.h"
@@ -86,18 +85,6 @@ static bool check_json(struct dv_pb_decoder *d, dv_str text)
     return text.n == 0 || dv_json_parse(text, NULL, scratch, d->err);
 }
 
-static bool unpack(struct dv_pb_decoder *d, dv_str packed, dv_str *text)
-{
-    DV_CLEANUP(dv_buf_fini) struct dv_buf buf;
-
-    dv_buf_init(&buf, DV_DECODE_BYTES_MAX);
-    if (!dv_fields_unpack(d->row_of, packed, &buf, d->err) ||
-        !dv_buf_check(&buf, "fieldsV1", d->err))
-        return false;
-    *text = dv_str_copy(dv_buf_str(&buf), d->arena);
-    return true;
-}
-
 bool dv_pb_decode_raw(struct dv_pb_decoder *d, struct dv_pb_reader reader, dv_str *text)
 {
     struct dv_pb_field part;
@@ -106,8 +93,12 @@ bool dv_pb_decode_raw(struct dv_pb_decoder *d, struct dv_pb_reader reader, dv_st
     while (!dv_pb_is_at_end(&reader)) {
         if (!dv_pb_read(&reader, &part, d->err))
             return false;
-        if (d->row_of && part.tag == DV_PB_TAG(DV_ROW_PACKED, DV_PB_BYTES))
-            return unpack(d, part.bytes, text);
+        if (d->row_of && part.tag == DV_PB_TAG(DV_ROW_PACKED, DV_PB_BYTES)) {
+            if (!dv_fields_check(d->row_of->versions[0].message, part.bytes, d->err))
+                return false;
+            *text = dv_fields_member(d->row_of, part.bytes, d->arena);
+            return true;
+        }
         if (part.tag == DV_PB_TAG(DV_ROW_RAW, DV_PB_BYTES))
             *text = part.bytes;
     }

@@ -6,12 +6,14 @@
 
 #include <assert.h>
 
+#include "base/arena.h"
 #include "base/base64.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "number/number.h"
 #include "resource/codec/json_text.h"
 #include "resource/codec/layout.h"
+#include "resource/codec/pack_fields.h"
 #include "json/json.h"
 
 /* A kept object has at most 16 MiB; in JSON each byte takes at most six (\u0000), beside the names
@@ -95,10 +97,28 @@ static void put_int_or_str(struct dv_buf *buf, const struct dv_int_or_str *value
         dv_buf_add_i64(buf, value->number);
 }
 
+/* Prints what is packed into its place. What then is to be escaped, as hardly ever, is printed
+ * again. */
+static void put_packed(struct dv_buf *buf, dv_str member)
+{
+    size_t before = buf->n;
+    struct dv_arena *scratch;
+
+    dv_fields_add_text(member, buf);
+    if (dv_json_text_is_plain(dv_str_slice(dv_buf_str(buf), before, buf->n)))
+        return;
+    scratch = dv_arena_new();
+    dv_buf_cut(buf, before);
+    dv_json_text_add_raw(buf, dv_fields_text(member, scratch));
+    dv_arena_free(scratch);
+}
+
 static void put_raw(struct dv_buf *buf, dv_str text)
 {
     if (text.n == 0)
         dv_buf_add(buf, DV_STR("null"));
+    else if (dv_fields_is_packed(text))
+        put_packed(buf, text);
     else
         dv_json_text_add_raw(buf, text);
 }
@@ -218,6 +238,15 @@ static void put_unknown(struct dv_buf *buf, const dv_str *unknown)
     dv_json_text_add_raw(buf, *unknown);
 }
 
+/* Whether a closer look would find nothing to print: so it is with most fields. A raw text that is
+ * empty is printed as null. */
+static bool is_skipped(const struct dv_field *field, const char *home)
+{
+    return home && !(field->flags & DV_FIELD_ALWAYS) &&
+           (field->type != DV_TYPE_RAW || field->shape != DV_SHAPE_ONE) &&
+           dv_is_nothing(field, home);
+}
+
 static void put_members(struct dv_buf *buf, const struct dv_message *message, const char *value)
 {
     bool has_view = false;
@@ -226,6 +255,8 @@ static void put_members(struct dv_buf *buf, const struct dv_message *message, co
         const struct dv_field *field = &message->fields[i];
         const char *home = dv_field_home(field, value);
 
+        if (is_skipped(field, home))
+            continue;
         switch ((enum dv_shape)field->shape) {
         case DV_SHAPE_ONE:
             put_one(buf, field, home);

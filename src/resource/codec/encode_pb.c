@@ -9,6 +9,7 @@
 #include "pb/pb.h"
 #include "resource/codec/encode_pb.h"
 #include "resource/codec/layout.h"
+#include "resource/codec/pack_fields.h"
 
 static void put_members(struct dv_buf *buf, const struct dv_message *message, const char *value);
 
@@ -44,8 +45,12 @@ static void put_raw(struct dv_buf *buf, uint32_t number, dv_str text)
 {
     size_t mark = dv_pb_begin(buf, number);
 
-    if (text.n > 0)
-        dv_pb_add_bytes(buf, 1, text);
+    if (text.n > 0) {
+        size_t raw = dv_pb_begin(buf, 1);
+
+        dv_fields_add_text(text, buf);
+        dv_pb_end(buf, raw);
+    }
     dv_pb_end(buf, mark);
 }
 

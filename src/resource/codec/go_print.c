@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "resource/codec/layout.h"
+#include "resource/codec/pack_fields.h"
 #include "resource/resource.h"
 #include "json/json.h"
 
@@ -98,7 +99,8 @@ static struct dv_json *buf_text(const struct dv_buf *buf, struct dv_arena *arena
 static struct dv_json *raw_value(dv_str raw, struct dv_arena *arena)
 {
     struct dv_err err;
-    struct dv_json *json = raw.n > 0 ? dv_json_parse(raw, NULL, arena, &err) : NULL;
+    dv_str text = dv_fields_text(raw, arena);
+    struct dv_json *json = text.n > 0 ? dv_json_parse(text, NULL, arena, &err) : NULL;
 
     return json ? json : dv_json_new_null(arena);
 }

@@ -134,9 +134,8 @@ static size_t raw_plain_length(dv_str text, size_t i, bool *in_string)
     return (i < text.n ? i : text.n) - start;
 }
 
-/* Whether no byte is one that dv_json_text_add_raw drops or escapes, wherever it stands: so it is
- * with what our own printers have made. A loop without branches, which compilers make quick. */
-static bool is_all_plain(dv_str text)
+/* A loop without branches, which compilers make quick. */
+bool dv_json_text_is_plain(dv_str text)
 {
     unsigned odd = 0;
 
@@ -154,7 +153,7 @@ void dv_json_text_add_raw(struct dv_buf *buf, dv_str text)
     bool in_string = false;
     size_t i = 0;
 
-    if (is_all_plain(text)) {
+    if (dv_json_text_is_plain(text)) {
         dv_buf_add(buf, text);
         return;
     }

@@ -2,6 +2,8 @@
 #ifndef DV_RESOURCE_JSON_TEXT_H
 #define DV_RESOURCE_JSON_TEXT_H
 
+#include <stdbool.h>
+
 #include "base/str.h"
 
 struct dv_buf;
@@ -11,5 +13,8 @@ struct dv_buf;
 void dv_json_text_add_str(struct dv_buf *buf, dv_str text);
 /* Adds a JSON text without its blanks, and with the same escapes. */
 void dv_json_text_add_raw(struct dv_buf *buf, dv_str text);
+/* Whether no byte is one that dv_json_text_add_raw drops or escapes, wherever it stands: so it is
+ * with nearly all that our own printers have made. */
+bool dv_json_text_is_plain(dv_str text);
 
 #endif

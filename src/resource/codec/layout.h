@@ -105,8 +105,8 @@ static inline void dv_store_pointer(void *at, const void *p)
     memcpy(at, &p, sizeof(p));
 }
 
-/* Whether the field has nothing that a copy or a row would have to have: most have not, so that
- * this is asked first. False where only a closer look tells. */
+/* Whether the field is a pointer, a text or a list that is not there, as most are: so this is asked
+ * first. False where only a closer look tells. */
 static inline bool dv_is_nothing(const struct dv_field *field, const char *value)
 {
     const unsigned texts = 1u << DV_TYPE_STRING | 1u << DV_TYPE_BYTES | 1u << DV_TYPE_RAW;

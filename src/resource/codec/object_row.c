@@ -50,8 +50,14 @@ static void put_time(struct dv_buf *buf, uint32_t number, const struct dv_time *
 static void put_raw(const struct row *row, uint32_t number, dv_str text)
 {
     size_t mark = dv_pb_begin(row->buf, number);
-    size_t packed = dv_pb_begin(row->buf, DV_ROW_PACKED);
+    size_t packed;
 
+    if (dv_fields_is_packed(text)) {
+        dv_pb_add_bytes(row->buf, DV_ROW_PACKED, dv_fields_packed(text));
+        dv_pb_end(row->buf, mark);
+        return;
+    }
+    packed = dv_pb_begin(row->buf, DV_ROW_PACKED);
     if (dv_fields_pack(row->message, text, row->buf)) {
         dv_pb_end(row->buf, packed);
     } else {
@@ -227,25 +233,29 @@ void dv_row_set_version(struct dv_buf *row, uint64_t version)
     put_version(row->p, version);
 }
 
-static bool decode_json_row(const struct dv_message *message, dv_str row, struct dv_arena *arena,
+static bool decode_json_row(const struct dv_kind *kind, dv_str row, struct dv_arena *arena,
                             void *value, struct dv_err *err)
 {
     const struct dv_json *doc = dv_json_parse(row, NULL, arena, err);
+    struct dv_api_object_meta *meta = value;
 
-    return doc && dv_decode_json(message, doc, DV_UNKNOWN_KEEP, arena, value, NULL, err);
+    if (!doc ||
+        !dv_decode_json(kind->versions[0].message, doc, DV_UNKNOWN_KEEP, arena, value, NULL, err))
+        return false;
+    dv_managed_fields_pack(kind, meta->managed_fields, meta->n_managed_fields, arena);
+    return true;
 }
 
 bool dv_decode_row(const struct dv_kind *kind, dv_str row, struct dv_arena *arena, void *value,
                    struct dv_err *err)
 {
-    const struct dv_message *message = kind->versions[0].message;
     struct dv_api_object_meta *meta = value;
     uint64_t version;
 
     if (row.n < HEAD_BYTES || row.p[0] != FORMAT)
-        return decode_json_row(message, row, arena, value, err);
+        return decode_json_row(kind, row, arena, value, err);
     memcpy(&version, row.p + 1, sizeof(version));
-    if (!dv_pb_decode_row(message, dv_str_slice(row, HEAD_BYTES, row.n), arena, value, err))
+    if (!dv_pb_decode_row(kind, dv_str_slice(row, HEAD_BYTES, row.n), arena, value, err))
         return false;
     meta->resource_version = dv_str_printf(arena, "%llu", (unsigned long long)le64toh(version));
     return true;

@@ -6,19 +6,27 @@
  * Keys of items ("k:{...}"), of maps and "." are kept as they are. */
 #include "resource/codec/pack_fields.h"
 
+#include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
+#include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "pb/pb.h"
 #include "resource/codec/layout.h"
 #include "resource/field.h"
+#include "resource/resource.h"
 
 /* No object of the API is deeper. */
 #define DEPTH_MAX 40u
 #define IS_KEY 1u
 #define HAS_MEMBERS 2u
+/* What a packed member begins with: a zero byte and the kind. */
+#define HEAD_BYTES 2u
+/* Far above the text of any object. */
+#define TEXT_BYTES_MAX (64u * 1024u * 1024u)
 
 /* ---- packing ---- */
 
@@ -114,11 +122,6 @@ bool dv_fields_pack(const struct dv_message *message, dv_str text, struct dv_buf
 
 /* ---- unpacking ---- */
 
-static bool fail(struct dv_err *err)
-{
-    return dv_fail(err, DV_DATA_LOSS, "fieldsV1 cannot be unpacked");
-}
-
 /* Takes the next varint. */
 static bool take_varint(struct scan *scan, uint64_t *value)
 {
@@ -154,6 +157,16 @@ static bool take_name(const struct dv_message *message, struct scan *scan, uint6
     return *field != NULL;
 }
 
+static void add_name(const struct dv_field *field, dv_str key, bool is_first, struct dv_buf *buf)
+{
+    dv_buf_add(buf, is_first ? DV_STR("\"") : DV_STR(",\""));
+    if (field)
+        dv_buf_add(buf, DV_STR("f:"));
+    dv_buf_add(buf, field ? field->name : key);
+    dv_buf_add(buf, DV_STR("\":{"));
+}
+
+/* Without `buf` it only checks. */
 static bool unpack_members(const struct dv_message *message, struct scan *scan, size_t depth,
                            struct dv_buf *buf)
 {
@@ -168,28 +181,87 @@ static bool unpack_members(const struct dv_message *message, struct scan *scan, 
             break;
         if (!take_name(message, scan, head, &field, &key))
             return false;
-        dv_buf_add(buf, is_first ? DV_STR("\"") : DV_STR(",\""));
-        if (field)
-            dv_buf_add(buf, DV_STR("f:"));
-        dv_buf_add(buf, field ? field->name : key);
-        dv_buf_add(buf, DV_STR("\":{"));
+        if (buf)
+            add_name(field, key, is_first, buf);
         if ((head & HAS_MEMBERS) &&
             (depth == DEPTH_MAX ||
              !unpack_members(message_under(message, field, key), scan, depth + 1, buf)))
             return false;
-        dv_buf_add_char(buf, '}');
+        if (buf)
+            dv_buf_add_char(buf, '}');
     }
     return true;
 }
 
-bool dv_fields_unpack(const struct dv_message *message, dv_str packed, struct dv_buf *buf,
-                      struct dv_err *err)
+bool dv_fields_check(const struct dv_message *message, dv_str packed, struct dv_err *err)
 {
     struct scan scan = {packed.p, packed.p + packed.n};
 
+    return (unpack_members(message, &scan, 0, NULL) && scan.at == scan.end) ||
+           dv_fail(err, DV_DATA_LOSS, "fieldsV1 cannot be unpacked");
+}
+
+/* ---- members of objects ---- */
+
+dv_str dv_fields_member(const struct dv_kind *kind, dv_str packed, struct dv_arena *arena)
+{
+    char *member = dv_arena_alloc_raw(arena, HEAD_BYTES + packed.n, 1);
+
+    member[0] = '\0';
+    member[1] = (char)kind->id;
+    memcpy(member + HEAD_BYTES, packed.p, packed.n);
+    return (dv_str){member, HEAD_BYTES + packed.n};
+}
+
+bool dv_fields_is_packed(dv_str member)
+{
+    return member.n > HEAD_BYTES && member.p[0] == '\0';
+}
+
+dv_str dv_fields_packed(dv_str member)
+{
+    return dv_str_slice(member, HEAD_BYTES, member.n);
+}
+
+void dv_fields_add_text(dv_str member, struct dv_buf *buf)
+{
+    const struct dv_message *message;
+    struct scan scan;
+    bool is_ok;
+
+    if (!dv_fields_is_packed(member)) {
+        dv_buf_add(buf, member);
+        return;
+    }
+    message = dv_kind((enum dv_kind_id)(unsigned char)member.p[1])->versions[0].message;
+    scan = (struct scan){member.p + HEAD_BYTES, member.p + member.n};
     dv_buf_add_char(buf, '{');
-    if (!unpack_members(message, &scan, 0, buf) || scan.at != scan.end)
-        return fail(err);
+    is_ok = unpack_members(message, &scan, 0, buf);
+    assert(is_ok && scan.at == scan.end); /* it was packed here, or checked when it was loaded */
     dv_buf_add_char(buf, '}');
-    return true;
+}
+
+dv_str dv_fields_text(dv_str member, struct dv_arena *arena)
+{
+    DV_CLEANUP(dv_buf_fini) struct dv_buf buf;
+
+    dv_buf_init(&buf, TEXT_BYTES_MAX);
+    if (!dv_fields_is_packed(member))
+        return member;
+    dv_fields_add_text(member, &buf);
+    return dv_str_copy(dv_buf_str(&buf), arena);
+}
+
+void dv_managed_fields_pack(const struct dv_kind *kind, struct dv_api_managed_fields_entry *entries,
+                            size_t n, struct dv_arena *arena)
+{
+    DV_CLEANUP(dv_buf_fini) struct dv_buf buf;
+
+    dv_buf_init(&buf, TEXT_BYTES_MAX);
+    for (size_t i = 0; i < n; i++) {
+        dv_buf_clear(&buf);
+        if (!dv_fields_is_packed(entries[i].fields_v1) &&
+            dv_fields_pack(kind->versions[0].message, entries[i].fields_v1, &buf))
+            entries[i].fields_v1 = dv_fields_member(kind, dv_buf_str(&buf), arena);
+    }
 }

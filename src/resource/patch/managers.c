@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/vec.h"
+#include "resource/codec/pack_fields.h"
 #include "resource/resource.h"
 
 /* The reference's limit: more entries of Update than this are folded together. */
@@ -30,8 +31,8 @@ struct dv_field_owners dv_field_owners_decode(const struct dv_managed_fields *ma
                                        .time = entry->time,
                                        .is_applied = dv_str_eq(entry->operation, APPLY)};
 
-        if (entry->fields_v1.n == 0 ||
-            !dv_fields_parse(entry->fields_v1, arena, &owner.fields, &ignored))
+        if (entry->fields_v1.n == 0 || !dv_fields_parse(dv_fields_text(entry->fields_v1, arena),
+                                                        arena, &owner.fields, &ignored))
             continue;
         *dv_vec_add_in(&owners, arena) = owner;
     }
