@@ -56,10 +56,8 @@ static void index_rule(struct dv_evictor *evictor, dv_str name,
 /* Has the claims judged again whose devices the rule may select. */
 static void mark(struct dv_evictor *evictor, const struct dv_api_device_taint_rule *rule)
 {
-    DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
-
     if (dv_taint_is_evicting(&rule->spec.taint))
-        dv_evictor_mark_claims(evictor, dv_taint_rule_word(rule->spec.device_selector, scratch));
+        dv_evictor_mark_claims(evictor, rule->spec.device_selector);
 }
 
 static void remove_rule(struct dv_evictor *evictor, struct dv_rule *rule)
@@ -224,13 +222,21 @@ static void count_users(const struct dv_evictor *evictor, const struct dv_used_c
 
 /* Counts what a rule with the effect None would do: judges all claims as if its effect was
  * NoExecute and there were no other taints. */
-static void simulate(const struct dv_evictor *evictor, const struct dv_rule *rule,
-                     const struct dv_used_claim *used, struct dv_arena *arena,
-                     struct dv_rule_counts *counts, struct tally *tally)
+struct simulation {
+    const struct dv_evictor *evictor;
+    const struct dv_rule *rule;
+    struct dv_arena *arena;
+    struct dv_rule_counts *counts;
+    struct tally *tally;
+};
+
+static void simulate(void *ctx, struct dv_used_claim *used)
 {
+    const struct simulation *simulation = ctx;
+    const struct dv_api_device_taint_rule_spec *spec = &value_of(simulation->rule)->spec;
     const struct dv_api_resource_claim *claim = used->object->value;
     const struct dv_api_device_allocation_result *devices = &claim->status.allocation->devices;
-    struct dv_api_device_taint taint = value_of(rule)->spec.taint;
+    struct dv_api_device_taint taint = spec->taint;
     const struct dv_taint_source source = {.taint = &taint};
     struct dv_eviction eviction = {0};
 
@@ -238,14 +244,13 @@ static void simulate(const struct dv_evictor *evictor, const struct dv_rule *rul
     for (size_t i = 0; i < devices->n_results; i++) {
         const struct dv_api_device_request_allocation_result *result = &devices->results[i];
 
-        if (!dv_taint_selects(value_of(rule)->spec.device_selector, result->driver, result->pool,
-                              result->device))
+        if (!dv_taint_selects(spec->device_selector, result->driver, result->pool, result->device))
             continue;
-        counts->n_allocated++;
-        dv_taint_apply(result, &source, arena, &eviction);
+        simulation->counts->n_allocated++;
+        dv_taint_apply(result, &source, simulation->arena, &eviction);
     }
     if (eviction.is_set)
-        count_users(evictor, used, arena, tally);
+        count_users(simulation->evictor, used, simulation->arena, simulation->tally);
 }
 
 static void count_simulated(const struct dv_evictor *evictor, const struct dv_rule *rule,
@@ -253,17 +258,10 @@ static void count_simulated(const struct dv_evictor *evictor, const struct dv_ru
                             struct tally *tally)
 {
     const struct dv_api_device_taint_selector *selector = value_of(rule)->spec.device_selector;
-    const struct dv_list *refs =
-        dv_index_find(&evictor->claims_by_word, dv_taint_rule_word(selector, arena));
-    struct dv_link *link;
+    struct simulation simulation = {evictor, rule, arena, counts, tally};
 
     counts->n_published = dv_pools_count(evictor, selector);
-    if (!refs)
-        return;
-    DV_LIST_EACH (refs, link)
-        simulate(evictor, rule,
-                 dv_map_get(&evictor->claims, DV_CONTAINER(link, struct dv_index_ref, link)->thing),
-                 arena, counts, tally);
+    dv_evictor_each_claim(evictor, selector, simulate, &simulation);
 }
 
 void dv_rules_count(const struct dv_evictor *evictor, const struct dv_rule *rule,

@@ -48,7 +48,7 @@ struct dv_evictor *dv_evictor_new(struct dv_control *control)
     dv_map_init(&evictor->rule_uids);
     dv_map_init(&evictor->pools);
     dv_map_init(&evictor->slices);
-    dv_index_init(&evictor->claims_by_word);
+    dv_index_init(&evictor->claims_by_pool);
     dv_index_init(&evictor->rules_by_word);
     dv_index_init(&evictor->doomed_by_rule);
     dv_recent_init(&evictor->evicted, EVICTED_MAX);
@@ -82,7 +82,7 @@ void dv_evictor_free(struct dv_evictor *evictor)
     dv_map_fini(&evictor->dirty_pods);
     dv_rules_fini(evictor);
     dv_pools_fini(evictor);
-    dv_index_fini(&evictor->claims_by_word);
+    dv_index_fini(&evictor->claims_by_pool);
     dv_index_fini(&evictor->rules_by_word);
     dv_index_fini(&evictor->doomed_by_rule);
     dv_recent_fini(&evictor->evicted);
@@ -120,16 +120,39 @@ static void mark_claim(struct dv_evictor *evictor, struct dv_used_claim *claim)
     wake(evictor);
 }
 
-void dv_evictor_mark_claims(struct dv_evictor *evictor, dv_str word)
+void dv_evictor_each_claim(const struct dv_evictor *evictor,
+                           const struct dv_api_device_taint_selector *selector,
+                           void (*each)(void *ctx, struct dv_used_claim *claim), void *ctx)
 {
-    const struct dv_list *refs = dv_index_find(&evictor->claims_by_word, word);
+    const struct dv_map_entry *entry;
+    const struct dv_list *refs;
     struct dv_link *link;
+    size_t at = 0;
 
+    if (!selector)
+        return;
+    if (!selector->pool.p) {
+        while ((entry = dv_map_next(&evictor->claims, &at)) != NULL)
+            each(ctx, entry->value);
+        return;
+    }
+    refs = dv_index_find(&evictor->claims_by_pool, selector->pool);
     if (!refs)
         return;
     DV_LIST_EACH (refs, link)
-        mark_claim(evictor, dv_map_get(&evictor->claims,
-                                       DV_CONTAINER(link, struct dv_index_ref, link)->thing));
+        each(ctx,
+             dv_map_get(&evictor->claims, DV_CONTAINER(link, struct dv_index_ref, link)->thing));
+}
+
+static void mark_found(void *ctx, struct dv_used_claim *claim)
+{
+    mark_claim(ctx, claim);
+}
+
+void dv_evictor_mark_claims(struct dv_evictor *evictor,
+                            const struct dv_api_device_taint_selector *selector)
+{
+    dv_evictor_each_claim(evictor, selector, mark_found, evictor);
 }
 
 static void mark_pod(struct dv_evictor *evictor, dv_str key)
@@ -188,19 +211,18 @@ static void index_claim(struct dv_evictor *evictor, const struct dv_used_claim *
     DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
     const struct dv_api_resource_claim *claim = used->object->value;
     const struct dv_api_device_allocation_result *devices = &claim->status.allocation->devices;
-    dv_str *words = DV_NEW_ARRAY(scratch, dv_str, devices->n_results * DV_TAINT_WORDS);
+    dv_str *pools = DV_NEW_ARRAY(scratch, dv_str, devices->n_results);
 
     for (size_t i = 0; i < devices->n_results; i++)
-        dv_taint_words(devices->results[i].driver, devices->results[i].pool,
-                       devices->results[i].device, scratch, &words[i * DV_TAINT_WORDS]);
-    dv_index_set(&evictor->claims_by_word, used->key, words, devices->n_results * DV_TAINT_WORDS);
+        pools[i] = devices->results[i].pool;
+    dv_index_set(&evictor->claims_by_pool, used->key, pools, devices->n_results);
 }
 
 static void forget_claim(struct dv_evictor *evictor, struct dv_used_claim *used)
 {
     if (used->eviction.is_set)
         mark_pods_of(evictor, used->key);
-    dv_index_set(&evictor->claims_by_word, used->key, NULL, 0);
+    dv_index_set(&evictor->claims_by_pool, used->key, NULL, 0);
     (void)dv_map_remove(&evictor->claims, used->key);
     free_claim(used);
 }

@@ -83,7 +83,7 @@ struct dv_evictor {
     struct dv_map rule_uids; /* the same by uid */
     struct dv_map pools;
     struct dv_map slices;           /* dv_pool_slice by name */
-    struct dv_index claims_by_word; /* of the devices that they hold */
+    struct dv_index claims_by_pool; /* by the names of the pools that they have devices of */
     struct dv_index rules_by_word;
     struct dv_index doomed_by_rule; /* by the uid of the rule */
     struct dv_recent evicted;       /* uids of pods */
@@ -102,8 +102,15 @@ size_t dv_pools_count(const struct dv_evictor *evictor,
                       const struct dv_api_device_taint_selector *selector);
 
 /* evict.c: judgements */
-/* Has the claims judged again that are found under the word. */
-void dv_evictor_mark_claims(struct dv_evictor *evictor, dv_str word);
+/* Calls `each` for the claims that may hold a device which the selector (may be NULL) selects:
+ * those with devices of its pool, or all when it names none, as few rules do. Finding them by
+ * anything else would cost every claim more than it saves a rule. */
+void dv_evictor_each_claim(const struct dv_evictor *evictor,
+                           const struct dv_api_device_taint_selector *selector,
+                           void (*each)(void *ctx, struct dv_used_claim *claim), void *ctx);
+/* Has these claims judged again. */
+void dv_evictor_mark_claims(struct dv_evictor *evictor,
+                            const struct dv_api_device_taint_selector *selector);
 bool dv_evictor_is_judging(const struct dv_evictor *evictor);
 /* Whether the pod uses the claim, and has to go with it. */
 bool dv_evictor_is_user(const struct dv_api_pod *pod, const struct dv_used_claim *claim);

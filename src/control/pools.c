@@ -114,11 +114,10 @@ static bool add_slice(struct dv_evictor *evictor, struct dv_object *object)
 
 static void mark_pool(struct dv_evictor *evictor, const struct dv_object *object)
 {
-    DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
     const struct dv_api_resource_slice *slice = object->value;
     const struct dv_api_device_taint_selector selector = {.pool = slice->spec.pool.name};
 
-    dv_evictor_mark_claims(evictor, dv_taint_rule_word(&selector, scratch));
+    dv_evictor_mark_claims(evictor, &selector);
 }
 
 void dv_evictor_slice_changed(void *ctx, struct dv_object *old, struct dv_object *now)
