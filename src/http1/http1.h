@@ -1,5 +1,5 @@
 /* http1.h - the server's side of one HTTP/1.1 connection, as RFC 9112 has it: bytes in, bytes out;
- * no sockets, no clock.
+ * no sockets, no clock. Of the client's side there is the head of an answer.
  *
  *     bytes from the client --> dv_h1_next       --> LINE, HEAD, BODY ..., END; then the next LINE
  *     bytes to the client   <-- dv_h1_print_head, dv_h1_print_chunk ...
@@ -16,9 +16,12 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "base/defs.h"
 #include "base/err.h"
 #include "base/str.h"
 #include "base/vec.h"
+
+struct dv_arena;
 
 struct dv_h1_field {
     dv_str name;
@@ -143,6 +146,23 @@ void dv_h1_print_last_chunk(struct dv_buf *out);
 #define DV_H1_DATE_BYTES sizeof("Sun, 06 Nov 1994 08:49:37 GMT")
 /* Prints a time in seconds since 1970, as the field Date has it; returns it, in `text`. */
 dv_str dv_h1_print_date(int64_t seconds, char text[DV_H1_DATE_BYTES]);
+
+/* ---- replies: the client's side, for a request that wants to leave HTTP ---- */
+
+/* The head of an answer to a request of ours. Texts lie in the bytes that it was parsed from. */
+struct dv_h1_reply {
+    size_t head_bytes; /* how long the head is; 0: its end has not come yet */
+    unsigned status;
+    const struct dv_h1_field *fields;
+    size_t n_fields;
+    bool has_length; /* of the body that follows */
+    uint64_t length;
+};
+
+/* Parses what has come so far; the list of fields is in the arena. DV_RESOURCE_EXHAUSTED: the head
+ * is longer than DV_H1_HEAD_BYTES_MAX. DV_INTERNAL: it is not HTTP/1. */
+DV_CHECKED bool dv_h1_parse_reply(dv_str bytes, struct dv_arena *arena, struct dv_h1_reply *reply,
+                                  struct dv_err *err);
 
 /* ---- texts ---- */
 
