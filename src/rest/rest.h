@@ -219,7 +219,9 @@ struct dv_rest_tunnel {
      * cancelled. DV_DEADLINE_EXCEEDED: nothing went either way, or the client took nothing, for too
      * long. */
     void (*ended)(struct dv_rest_tunnel *tunnel, const struct dv_err *err);
-    uint64_t idle_ms; /* the longest time without a byte in either direction; 0: there is none */
+    /* The longest time without a byte in either direction, and for which the client may leave
+     * unread what was sent to it; 0: there is no limit, and the server's for answers. */
+    uint64_t idle_ms;
     struct dv_rest_call *priv;
 };
 
@@ -236,7 +238,7 @@ DV_CHECKED bool dv_rest_tunnel_send(struct dv_rest_tunnel *tunnel, dv_str bytes,
                                     struct dv_err *err);
 size_t dv_rest_tunnel_unsent_bytes(const struct dv_rest_tunnel *tunnel);
 /* While it is paused, nothing is received, and the client cannot send more than the kernel takes.
- * The client's end is not seen either. */
+ * What it has sent before it hung up is lost then: the tunnel ends. */
 void dv_rest_tunnel_pause(struct dv_rest_tunnel *tunnel, bool is_paused);
 /* Ends the tunnel when the client has got everything; nothing more is received. */
 void dv_rest_tunnel_finish(struct dv_rest_tunnel *tunnel);

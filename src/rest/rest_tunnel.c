@@ -32,10 +32,10 @@ static void expect(struct dv_rest_conn *conn)
     uint64_t idle_ms = conn->call->tunnel->idle_ms;
     uint64_t timeout_ms = conn->server->options.timeout_ms;
 
-    if (dv_rest_io_has_output(conn))
-        dv_rest_conn_expect(conn, idle_ms > 0 ? dv_u64_min(idle_ms, timeout_ms) : timeout_ms);
-    else if (idle_ms > 0)
+    if (idle_ms > 0)
         dv_rest_conn_expect(conn, idle_ms);
+    else if (dv_rest_io_has_output(conn))
+        dv_rest_conn_expect(conn, timeout_ms);
     else
         dv_timer_cancel(&conn->timer);
 }
@@ -67,6 +67,8 @@ static bool receive(struct dv_rest_conn *conn)
     bool was_kept = bytes.n > 0;
     char *buffer = conn->server->read_buffer;
 
+    if (conn->call->is_paused && conn->is_hung_up)
+        dv_rest_conn_break(conn, DV_CANCELLED, "the client is gone");
     if (conn->call->is_paused || conn->call->is_finished)
         return false;
     if (!was_kept)

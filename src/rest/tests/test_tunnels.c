@@ -320,6 +320,47 @@ static void a_quiet_tunnel_ends_when_it_has_a_limit(void **state)
     assert_int_equal(fixture->complaints.n, 0);
 }
 
+static void its_limit_is_also_that_of_a_client_that_does_not_read(void **state)
+{
+    struct fixture *fixture = *state;
+    struct client client;
+    struct dv_err err;
+
+    door.idle_ms = 50000;
+    fixture->options.timeout_ms = 5000;
+    fixture_serve(fixture);
+    memset(block, 'x', sizeof(block));
+    open_tunnel(&client, fixture);
+    client_reads(&client, false);
+    for (int i = 0; i < 100; i++) {
+        while (dv_rest_tunnel_send(&door.tunnel, (dv_str){block, sizeof(block)}, &err))
+            ;
+        settle(fixture);
+    }
+    advance(fixture, 49999); /* somebody reads a long output by the page */
+    assert_int_equal(door.n_ended, 0);
+    advance(fixture, 1);
+    wait_count(fixture, &door.n_ended, 1);
+    client_close(&client);
+}
+
+static void who_is_paused_sees_that_the_client_hung_up(void **state)
+{
+    struct fixture *fixture = *state;
+    struct client client;
+
+    fixture_serve(fixture);
+    open_tunnel(&client, fixture);
+    dv_rest_tunnel_pause(&door.tunnel, true);
+    client_send(&client, "nobody reads this");
+    settle(fixture);
+    assert_int_equal(door.n_ended, 0);
+    client_close(&client);
+    wait_count(fixture, &door.n_ended, 1);
+    assert_err(&door.ended, DV_CANCELLED, "gone");
+    assert_int_equal(door.got.n, 0);
+}
+
 static void a_tunnel_may_be_broken_off(void **state)
 {
     struct fixture *fixture = *state;
@@ -395,6 +436,8 @@ int main(void)
         TEST(a_client_that_does_not_read_pushes_back),
         TEST(who_is_paused_pushes_back),
         TEST(a_quiet_tunnel_ends_when_it_has_a_limit),
+        TEST(its_limit_is_also_that_of_a_client_that_does_not_read),
+        TEST(who_is_paused_sees_that_the_client_hung_up),
         TEST(a_tunnel_may_be_broken_off),
         TEST(a_tunnel_goes_on_under_tls),
     };
