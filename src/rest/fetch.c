@@ -139,12 +139,12 @@ static const struct {
 };
 
 /* Sets the error to what GnuTLS found wrong with the server's certificate. */
-static bool explain_flaws(const struct dv_rest_transfer *transfer, struct dv_err *err)
+static bool explain_flaws(CURL *easy, struct dv_err *err)
 {
     gnutls_datum_t text = {0};
     long flaws = 0;
 
-    (void)curl_easy_getinfo(transfer->easy, CURLINFO_SSL_VERIFYRESULT, &flaws); /* 0: none */
+    (void)curl_easy_getinfo(easy, CURLINFO_SSL_VERIFYRESULT, &flaws); /* 0: none */
     if (flaws == 0 || gnutls_certificate_verification_status_print((unsigned)flaws, GNUTLS_CRT_X509,
                                                                    &text, 0) != 0)
         return false;
@@ -153,38 +153,39 @@ static bool explain_flaws(const struct dv_rest_transfer *transfer, struct dv_err
     return true;
 }
 
-static void explain(struct dv_rest_transfer *transfer, CURLcode result, struct dv_err *err)
+int dv_rest_explain(CURL *easy, CURLcode result, const char *said, struct dv_err *err)
 {
-    const char *said = transfer->said[0] ? transfer->said : curl_easy_strerror(result);
     long errnum = 0;
 
-    (void)curl_easy_getinfo(transfer->easy, CURLINFO_OS_ERRNO, &errnum); /* 0: unknown */
+    said = said[0] ? said : curl_easy_strerror(result);
+    (void)curl_easy_getinfo(easy, CURLINFO_OS_ERRNO, &errnum); /* 0: unknown */
     /* Libcurl tells how long it took, which would be another text each time. */
     if (result == CURLE_COULDNT_CONNECT && errnum != 0) {
-        transfer->fetch->connect_errno = (int)errnum;
         (void)dv_fail(err, DV_UNAVAILABLE, "Failed to connect: %s", strerrordesc_np((int)errnum));
-        return;
+        return (int)errnum;
     }
-    if (result == CURLE_PEER_FAILED_VERIFICATION && explain_flaws(transfer, err))
-        return;
+    if (result == CURLE_PEER_FAILED_VERIFICATION && explain_flaws(easy, err))
+        return 0;
     /* Libcurl says so of a bad status line since 8.0 only. */
     if (result == CURLE_WEIRD_SERVER_REPLY) {
         (void)dv_fail(err, DV_INTERNAL, "the answer is not HTTP: %s", said);
-        return;
+        return 0;
     }
     for (size_t i = 0; i < DV_COUNT(results); i++) {
         if (results[i].from != result)
             continue;
         (void)dv_fail(err, results[i].code, "%s", results[i].text ? results[i].text : said);
-        return;
+        return 0;
     }
     /* All other results are about the network: looking up, connecting, shaking hands, sending,
      * receiving. */
     (void)dv_fail(err, DV_UNAVAILABLE, "%s", said);
+    return 0;
 }
 
-void dv_rest_transfer_take_result(struct dv_rest_transfer *transfer, CURLcode result)
+static void on_result(struct dv_rest_attached *attached, CURLcode result)
 {
+    struct dv_rest_transfer *transfer = DV_CONTAINER(attached, struct dv_rest_transfer, attached);
     struct dv_err err;
 
     if (transfer->is_ended)
@@ -196,7 +197,8 @@ void dv_rest_transfer_take_result(struct dv_rest_transfer *transfer, CURLcode re
         end_with(transfer, &err);
         return;
     }
-    explain(transfer, result == CURLE_OK ? CURLE_PARTIAL_FILE : result, &err);
+    transfer->fetch->connect_errno = dv_rest_explain(
+        transfer->easy, result == CURLE_OK ? CURLE_PARTIAL_FILE : result, transfer->said, &err);
     name_fetch(transfer, &err);
     end_with(transfer, &err);
 }
@@ -329,9 +331,15 @@ static size_t on_bytes(char *bytes, size_t size, size_t n, void *ctx)
 void dv_rest_transfer_begin(struct dv_rest_transfer *transfer)
 {
     struct dv_rest_client *client = transfer->client;
+    const struct dv_rest_fetch *fetch = transfer->fetch;
+    const struct dv_rest_request request = {.method = fetch->method,
+                                            .path = fetch->target,
+                                            .fields = fetch->fields,
+                                            .n_fields = fetch->n_fields,
+                                            .body = fetch->body};
     struct dv_err err;
 
-    if (!dv_rest_transfer_check(transfer, &err)) {
+    if (!dv_rest_request_check(client, &request, &err)) {
         dv_rest_transfer_end(transfer, err.code, "%s", err.msg);
         return;
     }
@@ -350,7 +358,8 @@ void dv_rest_transfer_begin(struct dv_rest_transfer *transfer)
     (void)curl_easy_setopt(transfer->easy, CURLOPT_HEADERDATA, transfer);
     (void)curl_easy_setopt(transfer->easy, CURLOPT_WRITEFUNCTION, on_bytes);
     (void)curl_easy_setopt(transfer->easy, CURLOPT_WRITEDATA, transfer);
-    if (curl_easy_setopt(transfer->easy, CURLOPT_PRIVATE, transfer) != CURLE_OK ||
+    transfer->attached.done = on_result;
+    if (curl_easy_setopt(transfer->easy, CURLOPT_PRIVATE, &transfer->attached) != CURLE_OK ||
         curl_multi_add_handle(client->multi, transfer->easy) != CURLM_OK)
         abort(); /* out of memory: all else has been checked */
 }

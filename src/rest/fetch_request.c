@@ -20,24 +20,23 @@ static bool is_target(dv_str text)
     return dv_str_starts_with(text, DV_STR("/"));
 }
 
-bool dv_rest_transfer_check(const struct dv_rest_transfer *transfer, struct dv_err *err)
+bool dv_rest_request_check(const struct dv_rest_client *client,
+                           const struct dv_rest_request *request, struct dv_err *err)
 {
-    const struct dv_rest_fetch *fetch = transfer->fetch;
-
-    if (!dv_h1_is_token(fetch->method))
+    if (!dv_h1_is_token(request->method))
         return dv_fail(err, DV_INVALID_ARGUMENT, "no such method");
-    if (!is_target(fetch->target))
+    if (!is_target(request->path))
         return dv_fail(err, DV_INVALID_ARGUMENT,
                        "want a target that begins with '/' and has no "
                        "characters that must be encoded");
-    for (size_t i = 0; i < fetch->n_fields; i++)
-        if (!dv_h1_is_token(fetch->fields[i].name) || !dv_rest_is_sendable(fetch->fields[i].value))
+    for (size_t i = 0; i < request->n_fields; i++)
+        if (!dv_h1_is_token(request->fields[i].name) ||
+            !dv_rest_is_sendable(request->fields[i].value))
             return dv_fail(err, DV_INVALID_ARGUMENT, "bad header field \"%.*s\"",
-                           DV_FMT(dv_str_slice(fetch->fields[i].name, 0, SHOWN_BYTES_MAX)));
-    if (fetch->body.n > LONG_MAX)
-        return dv_fail(err, DV_INVALID_ARGUMENT, "a body of %zu bytes", fetch->body.n);
-    if (!dv_rest_is_sendable(dv_buf_str(&transfer->client->token)) ||
-        transfer->client->token.is_over)
+                           DV_FMT(dv_str_slice(request->fields[i].name, 0, SHOWN_BYTES_MAX)));
+    if (request->body.n > LONG_MAX)
+        return dv_fail(err, DV_INVALID_ARGUMENT, "a body of %zu bytes", request->body.n);
+    if (!dv_rest_is_sendable(dv_buf_str(&client->token)) || client->token.is_over)
         return dv_fail(err, DV_INVALID_ARGUMENT, "a bearer token that cannot be sent");
     return true;
 }
@@ -123,6 +122,21 @@ static void set_security(const struct dv_rest_client *client, CURL *easy)
 
 /* The libcurl that we are built with knows all of these options. They fail only out of memory, and
  * then the last one does too. */
+void dv_rest_client_set_up(const struct dv_rest_client *client, CURL *easy)
+{
+    (void)curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    /* Do not wait for look-ups that were given up. */
+    (void)curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
+    (void)curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    (void)curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    (void)curl_easy_setopt(easy, CURLOPT_PROXY, "");
+    (void)curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
+    (void)curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)INT_MAX); /* ours counts */
+    if (client->socket_path)
+        (void)curl_easy_setopt(easy, CURLOPT_UNIX_SOCKET_PATH, client->socket_path);
+    set_security(client, easy);
+}
+
 void dv_rest_transfer_set_up(struct dv_rest_transfer *transfer)
 {
     const struct dv_rest_client *client = transfer->client;
@@ -130,21 +144,11 @@ void dv_rest_transfer_set_up(struct dv_rest_transfer *transfer)
     dv_str url =
         dv_str_printf(transfer->arena, "%s%.*s", client->base_url, DV_FMT(transfer->fetch->target));
 
-    (void)curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-    /* Do not wait for look-ups that were given up. */
-    (void)curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
-    (void)curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-    (void)curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    dv_rest_client_set_up(client, easy);
     (void)curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
-    (void)curl_easy_setopt(easy, CURLOPT_PROXY, "");
-    (void)curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
-    (void)curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)INT_MAX); /* ours counts */
     (void)curl_easy_setopt(easy, CURLOPT_USERAGENT, client->user_agent);
     add_fields(transfer);
     (void)curl_easy_setopt(easy, CURLOPT_HTTPHEADER, transfer->fields);
-    if (client->socket_path)
-        (void)curl_easy_setopt(easy, CURLOPT_UNIX_SOCKET_PATH, client->socket_path);
-    set_security(client, easy);
     set_method(transfer);
     if (curl_easy_setopt(easy, CURLOPT_URL, dv_str_to_c(url, transfer->arena)) != CURLE_OK)
         abort(); /* out of memory */

@@ -21,6 +21,7 @@ struct dv_err;
 struct dv_rest_server;
 struct dv_rest_call;
 struct dv_rest_client;
+struct dv_rest_line;
 struct dv_rest_transfer;
 
 /* ---- requests ---- */
@@ -317,6 +318,53 @@ void dv_rest_fetch_cancel(struct dv_rest_fetch *fetch);
 /* Returns the first field of the answer with that name, in any case of letters; empty when there is
  * none. */
 dv_str dv_rest_fetch_field(const struct dv_rest_fetch *fetch, dv_str name);
+
+/* ---- dials: connections of ours that leave HTTP ---- */
+
+/* A request that asks to go on with another protocol, and the connection then. It is embedded in
+ * what speaks that, zeroed, filled in, and lent until `ended` has run.
+ *
+ *     start -> connected -> request sent -> answer 101: opened -> bytes both ways -> ended
+ */
+struct dv_rest_dial {
+    dv_str method; /* texts are copied by the start */
+    dv_str target;
+    const struct dv_rest_field *fields; /* those that ask for it too: Connection, Upgrade */
+    size_t n_fields;
+    /* The server has answered with 101. `fields` and `n_fields` are now those of the answer. */
+    void (*opened)(struct dv_rest_dial *dial);
+    /* Bytes have come; borrowed. It may be that `dial` is cancelled from within. */
+    void (*received)(struct dv_rest_dial *dial, dv_str bytes);
+    /* Nearly everything that was sent has gone out, so more can be sent. May be NULL. */
+    void (*room)(struct dv_rest_dial *dial);
+    /* It has ended; runs exactly once. err is NULL when the server has closed an open connection,
+     * or it was finished. Otherwise the codes are those of a fetch; DV_FAILED_PRECONDITION: the
+     * server has answered with `status` instead of 101, and `answer` is the body. */
+    void (*ended)(struct dv_rest_dial *dial, const struct dv_err *err);
+
+    unsigned status; /* of the answer; 0: there was none */
+    dv_str answer;   /* the body of a refusal, at most 64 KiB; borrowed while `ended` runs */
+    struct dv_rest_line *priv;
+};
+
+/* The limit of what waits to be sent on a dialled connection. */
+#define DV_REST_DIAL_UNSENT_BYTES_MAX (1024u * 1024u)
+
+/* Connects to the client's server, and waits for an answer as long as the client does for a
+ * connection. The client's token and certificate are used as for fetches. */
+void dv_rest_dial_start(struct dv_rest_client *client, struct dv_rest_dial *dial);
+/* Queues a copy of the bytes. DV_RESOURCE_EXHAUSTED: the server does not read, and nothing was
+ * queued. DV_CANCELLED: the connection is not open, and `ended` tells why. */
+DV_CHECKED bool dv_rest_dial_send(struct dv_rest_dial *dial, dv_str bytes, struct dv_err *err);
+size_t dv_rest_dial_unsent_bytes(const struct dv_rest_dial *dial);
+/* While it is paused, nothing is received. */
+void dv_rest_dial_pause(struct dv_rest_dial *dial, bool is_paused);
+/* Ends it when everything has been handed to the kernel; nothing more is received. */
+void dv_rest_dial_finish(struct dv_rest_dial *dial);
+/* Breaks it off: `ended` runs with DV_CANCELLED. Does nothing once `ended` has run. */
+void dv_rest_dial_cancel(struct dv_rest_dial *dial);
+/* Returns the first field of the answer with that name; empty when there is none. */
+dv_str dv_rest_dial_field(const struct dv_rest_dial *dial, dv_str name);
 
 /* ---- certificates: EC keys on P-256, all as PEM texts in the arena ---- */
 

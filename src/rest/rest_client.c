@@ -31,14 +31,15 @@ static void take_ended(struct dv_rest_client *client)
     int n_left;
 
     while ((message = curl_multi_info_read(client->multi, &n_left)) != NULL) {
-        char *transfer = NULL;
+        struct dv_rest_attached *attached;
+        char *private = NULL;
 
         if (message->msg != CURLMSG_DONE)
             continue;
         /* Cannot fail: it was set when the transfer began. */
-        (void)curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &transfer);
-        dv_rest_transfer_take_result((struct dv_rest_transfer *)(void *)transfer,
-                                     message->data.result);
+        (void)curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &private);
+        attached = (struct dv_rest_attached *)(void *)private;
+        attached->done(attached, message->data.result);
     }
 }
 
@@ -276,6 +277,7 @@ struct dv_rest_client *dv_rest_client_open(struct dv_loop *loop,
     dv_list_init(&client->waiting);
     dv_list_init(&client->running);
     dv_list_init(&client->ended);
+    dv_list_init(&client->dials);
     dv_buf_init(&client->token, TOKEN_BYTES_MAX);
     if (!check_options(options, err) || !open_memfile(&client->ca, options->ca, err) ||
         !open_memfile(&client->cert, options->cert, err) ||
@@ -323,5 +325,6 @@ void dv_rest_client_close(struct dv_rest_client *client, dv_closed_fn *closed, v
     client->closed_ctx = ctx;
     cancel_all(&client->waiting);
     cancel_all(&client->running);
+    dv_rest_dials_cancel(client);
     dv_rest_client_work_later(client);
 }

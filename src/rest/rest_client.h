@@ -25,6 +25,7 @@
 
 struct dv_arena;
 struct dv_rest_fetch;
+struct dv_rest_request;
 
 /* Room for "/proc/self/fd/2147483647". */
 #define DV_REST_FD_PATH_BYTES 32u
@@ -33,6 +34,12 @@ struct dv_rest_fetch;
 struct dv_rest_memfile {
     int fd; /* negative: there is none */
     char path[DV_REST_FD_PATH_BYTES];
+};
+
+/* What libcurl was given to do: a fetch or a dial. It is the private pointer of its easy handle. */
+struct dv_rest_attached {
+    /* Libcurl is done with it. */
+    void (*done)(struct dv_rest_attached *attached, CURLcode result);
 };
 
 struct dv_rest_client {
@@ -54,6 +61,7 @@ struct dv_rest_client {
     struct dv_list waiting;
     struct dv_list running;
     struct dv_list ended;
+    struct dv_list dials;
     size_t n_attached; /* running, or ended and not yet taken from libcurl */
     bool is_closing;
     dv_closed_fn *closed;
@@ -61,6 +69,7 @@ struct dv_rest_client {
 };
 
 struct dv_rest_transfer {
+    struct dv_rest_attached attached;
     struct dv_rest_client *client;
     struct dv_rest_fetch *fetch;
     struct dv_link link;
@@ -88,8 +97,11 @@ void dv_rest_client_work_later(struct dv_rest_client *client);
 
 /* ---- fetch_request.c ---- */
 
-/* Checks whether the fetch can be sent. DV_INVALID_ARGUMENT: it cannot. */
-DV_CHECKED bool dv_rest_transfer_check(const struct dv_rest_transfer *transfer, struct dv_err *err);
+/* Checks whether a request like this can be sent. DV_INVALID_ARGUMENT: it cannot. */
+DV_CHECKED bool dv_rest_request_check(const struct dv_rest_client *client,
+                                      const struct dv_rest_request *request, struct dv_err *err);
+/* Tells libcurl to whom it connects, and how. */
+void dv_rest_client_set_up(const struct dv_rest_client *client, CURL *easy);
 /* Tells libcurl what is sent, to whom, and how. */
 void dv_rest_transfer_set_up(struct dv_rest_transfer *transfer);
 
@@ -97,12 +109,18 @@ void dv_rest_transfer_set_up(struct dv_rest_transfer *transfer);
 
 /* Hands the transfer to libcurl; it ends when that fails. */
 void dv_rest_transfer_begin(struct dv_rest_transfer *transfer);
-/* Takes the result of a transfer that libcurl is done with. */
-void dv_rest_transfer_take_result(struct dv_rest_transfer *transfer, CURLcode result);
 /* Ends the transfer; does nothing when it has ended already. */
 void dv_rest_transfer_end(struct dv_rest_transfer *transfer, enum dv_code code, const char *fmt,
                           ...) DV_PRINTF(3, 4);
 /* Calls `done`, and frees the transfer. */
 void dv_rest_transfer_finish(struct dv_rest_transfer *transfer);
+/* Says why libcurl gave up; `said` is its own text. Returns the errno of a connection that failed,
+ * 0: it is about something else. */
+int dv_rest_explain(CURL *easy, CURLcode result, const char *said, struct dv_err *err);
+
+/* ---- rest_dial.c ---- */
+
+/* Ends all dials of a client that is closed. */
+void dv_rest_dials_cancel(struct dv_rest_client *client);
 
 #endif
