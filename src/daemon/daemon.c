@@ -24,6 +24,7 @@
 #include "pod/pod.h"
 #include "pod/runner.h"
 #include "serve/health.h"
+#include "serve/pod_stream.h"
 #include "serve/serve.h"
 #include "store/store.h"
 
@@ -355,7 +356,8 @@ static bool open_front(struct dv_daemon *daemon, struct dv_err *err)
 
     if (!daemon->api)
         return open_http(daemon, err);
-    if (!dv_daemon_api_serve(daemon->api, daemon->feed, daemon->logs, trouble, daemon, err))
+    if (!dv_daemon_api_serve(daemon->api, daemon->feed, daemon->logs, daemon->streams, trouble,
+                             daemon, err))
         return false;
     port = dv_daemon_api_port(daemon->api, &address);
     if (daemon->runner && port > 0)
@@ -446,6 +448,7 @@ struct dv_daemon *dv_daemon_open(struct dv_loop *loop, const struct dv_options *
     daemon->health = dv_health_new(dv_node_metrics_registry(daemon->metrics));
     daemon->feed = dv_node_feed_new(&daemon->node);
     daemon->logs = dv_pod_logs_new(loop, &daemon->node);
+    daemon->streams = dv_pod_streams_new(&daemon->node);
     if (dv_daemon_read_machine(daemon, err) && dv_daemon_configure_topology(daemon, err) &&
         open_guard(daemon, err) && dv_daemon_open_store(daemon, err) && open_devices(daemon, err) &&
         open_claims(daemon, err) && open_specs(daemon, err) && open_pods(daemon, err) &&

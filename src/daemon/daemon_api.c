@@ -246,8 +246,8 @@ static bool listen_now(struct dv_daemon_api *api, const struct dv_err *(*trouble
 }
 
 bool dv_daemon_api_serve(struct dv_daemon_api *api, struct dv_node_feed *feed,
-                         struct dv_pod_logs *logs, const struct dv_err *(*trouble)(void *ctx),
-                         void *ctx, struct dv_err *err)
+                         struct dv_pod_logs *logs, struct dv_pod_streams *streams,
+                         const struct dv_err *(*trouble)(void *ctx), void *ctx, struct dv_err *err)
 {
     const struct dv_options *options = api->options;
     struct dv_kube_options kube = {
@@ -257,6 +257,7 @@ bool dv_daemon_api_serve(struct dv_daemon_api *api, struct dv_node_feed *feed,
         .metrics = dv_node_metrics_registry(api->metrics),
         .feed = feed,
         .logs = logs,
+        .streams = streams,
         .anonymous = DV_ANONYMOUS_HEALTH,
         .trouble = trouble,
         .ctx = ctx,

@@ -16,6 +16,7 @@ struct dv_health;
 struct dv_node_feed;
 struct dv_pod_logs;
 struct dv_node_metrics;
+struct dv_pod_streams;
 struct dv_options;
 struct dv_store;
 
@@ -28,9 +29,9 @@ struct dv_daemon_api *dv_daemon_api_open(struct dv_loop *loop, struct dv_store *
                                          struct dv_node_metrics *metrics, struct dv_health *health,
                                          struct dv_err *err);
 /* Begins to serve on --listen; a CA and an admin's kubeconfig are made on the first start. `feed`
- * and `logs` are kept. `trouble` (may be NULL) returns why the daemon is not ready. */
+ * `logs` and `streams` are kept. `trouble` (may be NULL) returns why the daemon is not ready. */
 DV_CHECKED bool dv_daemon_api_serve(struct dv_daemon_api *api, struct dv_node_feed *feed,
-                                    struct dv_pod_logs *logs,
+                                    struct dv_pod_logs *logs, struct dv_pod_streams *streams,
                                     const struct dv_err *(*trouble)(void *ctx), void *ctx,
                                     struct dv_err *err);
 /* Whether the objects that always exist are there: on the first start that takes a write. */

@@ -34,6 +34,7 @@ struct dv_options;
 struct dv_plugins;
 struct dv_podres_server;
 struct dv_pod_logs;
+struct dv_pod_streams;
 struct dv_pods;
 struct dv_recorder;
 struct dv_remote;
@@ -59,6 +60,7 @@ struct dv_daemon {
     struct dv_node node;
     struct dv_node_feed *feed;
     struct dv_pod_logs *logs;
+    struct dv_pod_streams *streams;
     struct dv_node_server *node_server;
     struct dv_podres_server *podres_server;
     struct dv_node_api *node_api; /* the node's own API; NULL: it is not served */

@@ -20,6 +20,7 @@
 #include "sched/sched.h"
 #include "serve/health.h"
 #include "serve/node_api.h"
+#include "serve/pod_stream.h"
 #include "serve/serve.h"
 #include "store/store.h"
 
@@ -93,6 +94,7 @@ static void close_next(void *ctx)
             return; /* this runs again when the part is closed */
     dv_node_feed_free(daemon->feed);
     dv_pod_logs_free(daemon->logs);
+    dv_pod_streams_free(daemon->streams);
     dv_health_free(daemon->health);
     dv_node_metrics_free(daemon->metrics);
     dv_guard_free(daemon->guard);
@@ -111,5 +113,6 @@ void dv_daemon_close(struct dv_daemon *daemon, void (*closed)(void *ctx), void *
     dv_daemon_forget_control(daemon);
     dv_node_feed_stop(daemon->feed);
     dv_pod_logs_stop(daemon->logs);
+    dv_pod_streams_stop(daemon->streams);
     close_next(daemon);
 }

@@ -17,6 +17,7 @@ struct dv_kube;
 struct dv_metrics;
 struct dv_node_feed;
 struct dv_pod_logs;
+struct dv_pod_streams;
 struct dv_rest_call;
 struct dv_rest_request;
 struct dv_tokens;
@@ -32,9 +33,10 @@ struct dv_kube_options {
     struct dv_loop *loop;
     struct dv_embedded *embedded;
     struct dv_tokens *tokens;
-    struct dv_metrics *metrics; /* gets our families; NULL: nothing is counted */
-    struct dv_node_feed *feed;  /* feed of this node; NULL: it is not served */
-    struct dv_pod_logs *logs;   /* those of this node; NULL: they are not served */
+    struct dv_metrics *metrics;     /* gets our families; NULL: nothing is counted */
+    struct dv_node_feed *feed;      /* feed of this node; NULL: it is not served */
+    struct dv_pod_logs *logs;       /* those of this node; NULL: they are not served */
+    struct dv_pod_streams *streams; /* exec and the like on this node; NULL: they are not served */
     enum dv_kube_anonymous anonymous;
     /* Returns why the daemon is not ready, for /readyz; NULL: it is. May be NULL. */
     const struct dv_err *(*trouble)(void *ctx);

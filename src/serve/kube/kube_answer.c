@@ -70,7 +70,8 @@ static dv_str upper(dv_str text, struct dv_arena *arena)
 void dv_kube_count(struct dv_kube_call *call, unsigned code)
 {
     struct dv_kube *kube = call->kube;
-    bool is_known = call->route.what == DV_ROUTE_OBJECTS || call->route.what == DV_ROUTE_REVIEW;
+    bool is_known = call->route.what == DV_ROUTE_OBJECTS || call->route.what == DV_ROUTE_REVIEW ||
+                    call->route.what == DV_ROUTE_STREAM;
     dv_str resource = is_known ? call->route.resource : DV_STR("");
     dv_str verb = upper(call->auth.verb, call->arena);
     dv_str values[] = {

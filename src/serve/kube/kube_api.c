@@ -304,6 +304,7 @@ static void serve_pages(struct dv_kube_call *call)
     case DV_ROUTE_OBJECTS:
     case DV_ROUTE_REVIEW:
     case DV_ROUTE_LOG:
+    case DV_ROUTE_STREAM:
     case DV_ROUTE_TOKENS:
     case DV_ROUTE_NODE:
         break;
@@ -392,6 +393,8 @@ bool dv_kube_handle(struct dv_kube *kube, struct dv_rest_call *rest,
         serve_review(call);
     else if (call->route.what == DV_ROUTE_LOG)
         dv_kube_log(call);
+    else if (call->route.what == DV_ROUTE_STREAM)
+        dv_kube_stream(call);
     else
         serve_pages(call);
     return true;

@@ -200,6 +200,8 @@ void dv_kube_reply_token_error(struct dv_kube_call *call, const struct dv_token_
                                const struct dv_err *err);
 void dv_kube_serve_node(struct dv_kube_call *call);
 void dv_kube_log(struct dv_kube_call *call); /* serves pods/NAME/log */
+/* Serves pods/NAME/exec, /attach and /portforward. */
+void dv_kube_stream(struct dv_kube_call *call);
 void dv_kube_get(struct dv_kube_call *call);
 void dv_remote_list(struct dv_kube_call *call);
 void dv_kube_watch(struct dv_kube_call *call, const struct dv_list_options *options);

@@ -203,6 +203,7 @@ void dv_kube_serve_page(struct dv_kube_call *call)
     case DV_ROUTE_OBJECTS:
     case DV_ROUTE_LOG:
     case DV_ROUTE_REVIEW:
+    case DV_ROUTE_STREAM:
         no_page(call);
         break;
     }

@@ -88,12 +88,15 @@ static bool find_subresource(struct dv_route *route)
         dv_str name;
         enum dv_subresource sub;
     } known[] = {
-        {DV_KIND_POD,             DV_STR_INIT("binding"),  DV_SUB_BINDING },
-        {DV_KIND_POD,             DV_STR_INIT("eviction"), DV_SUB_EVICTION},
-        {DV_KIND_NAMESPACE,       DV_STR_INIT("finalize"), DV_SUB_FINALIZE},
+        {DV_KIND_POD,             DV_STR_INIT("binding"),     DV_SUB_BINDING },
+        {DV_KIND_POD,             DV_STR_INIT("eviction"),    DV_SUB_EVICTION},
+        {DV_KIND_NAMESPACE,       DV_STR_INIT("finalize"),    DV_SUB_FINALIZE},
  /* These are no objects. */
-        {DV_KIND_POD,             DV_STR_INIT("log"),      DV_SUB_NONE    },
-        {DV_KIND_SERVICE_ACCOUNT, DV_STR_INIT("token"),    DV_SUB_NONE    },
+        {DV_KIND_POD,             DV_STR_INIT("attach"),      DV_SUB_NONE    },
+        {DV_KIND_POD,             DV_STR_INIT("exec"),        DV_SUB_NONE    },
+        {DV_KIND_POD,             DV_STR_INIT("log"),         DV_SUB_NONE    },
+        {DV_KIND_POD,             DV_STR_INIT("portforward"), DV_SUB_NONE    },
+        {DV_KIND_SERVICE_ACCOUNT, DV_STR_INIT("token"),       DV_SUB_NONE    },
     };
 
     route->sub = DV_SUB_NONE;
@@ -122,6 +125,12 @@ static bool is_scope_right(const struct dv_route *route)
     return !route->namespace.n;
 }
 
+static bool is_stream(dv_str subresource)
+{
+    return dv_str_eq(subresource, DV_STR("attach")) || dv_str_eq(subresource, DV_STR("exec")) ||
+           dv_str_eq(subresource, DV_STR("portforward"));
+}
+
 static void find_resource(struct dv_route *route)
 {
     route->what = DV_ROUTE_NO_RESOURCE;
@@ -138,6 +147,8 @@ static void find_resource(struct dv_route *route)
             route->review = DV_REVIEW_TOKEN_REQUEST;
         } else if (dv_str_eq(route->subresource, DV_STR("log"))) {
             route->what = route->is_watch ? DV_ROUTE_NO_RESOURCE : DV_ROUTE_LOG;
+        } else if (route->kind->id == DV_KIND_POD && is_stream(route->subresource)) {
+            route->what = route->is_watch ? DV_ROUTE_NO_RESOURCE : DV_ROUTE_STREAM;
         }
         return;
     }
@@ -295,6 +306,8 @@ static dv_str resource_verb(const struct dv_route *route, dv_str method, bool is
     };
     bool is_one = route->name.n > 0;
 
+    if (dv_str_eq(method, DV_STR("GET")) && route->what == DV_ROUTE_STREAM)
+        return DV_STR("create"); /* WebSockets begin with GET, and do no less than with POST */
     if (dv_str_eq(method, DV_STR("GET")) && (route->is_watch || (is_watch && !is_one)))
         return DV_STR("watch");
     for (size_t i = 0; i < DV_COUNT(verbs); i++)

@@ -27,6 +27,7 @@ enum dv_route_what {
     DV_ROUTE_OBJECTS,    /* objects of `kind` */
     DV_ROUTE_REVIEW,     /* a review of type `review` */
     DV_ROUTE_LOG,        /* pods/NAME/log */
+    DV_ROUTE_STREAM,     /* pods/NAME/exec, /attach, /portforward */
     DV_ROUTE_TOKENS,     /* /davit/v1/tokens, with `name` when it is one of them */
     DV_ROUTE_NODE,       /* /davit/v1/node */
 };
