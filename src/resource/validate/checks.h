@@ -15,6 +15,7 @@ struct dv_api_device_taint;
 struct dv_api_node_selector;
 struct dv_api_object_meta;
 struct dv_api_resource_requirements;
+struct dv_api_toleration;
 struct dv_map;
 struct dv_quantity;
 
@@ -82,6 +83,10 @@ void dv_check_taint_effect(struct dv_problems *problems, const struct dv_field_p
 /* Checks selectors of a class or request; `is_stored`: they have not changed. */
 void dv_check_selectors(struct dv_problems *problems, const struct dv_field_path *path,
                         const struct dv_api_device_selector *selectors, size_t n, bool is_stored);
+
+/* Checks tolerations of taints of nodes. */
+void dv_check_tolerations(struct dv_problems *problems, const struct dv_field_path *path,
+                          const struct dv_api_toleration *tolerations, size_t n);
 
 /* -- Selectors (validate_cel.c) ------------------------------------------------------------- */
 

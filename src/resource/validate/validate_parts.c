@@ -1,4 +1,4 @@
-/* validate_parts.c - what is the same in claims, slices, classes and rules. */
+/* validate_parts.c - what is the same in several kinds. */
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -311,5 +311,55 @@ void dv_check_selectors(struct dv_problems *problems, const struct dv_field_path
             dv_check_cel(problems, &cel, selectors[i].cel->expression, is_stored);
         else
             dv_required(problems, &cel, NULL);
+    }
+}
+
+/* -- Tolerations of taints of nodes --------------------------------------------------------- */
+
+static bool is_exists(const struct dv_api_toleration *toleration)
+{
+    return dv_str_eq(toleration->operator, DV_STR("Exists"));
+}
+
+static void check_toleration(struct dv_problems *problems, const struct dv_field_path *path,
+                             const struct dv_api_toleration *toleration)
+{
+    static const dv_str operators[] = {DV_STR_INIT("Equal"), DV_STR_INIT("Exists")};
+    static const dv_str effects[] = {
+        DV_STR_INIT("NoSchedule"),
+        DV_STR_INIT("PreferNoSchedule"),
+        DV_STR_INIT("NoExecute"),
+    };
+
+    if (toleration->key.n > 0)
+        dv_check_label_name(problems, path, "key", toleration->key);
+    else if (!is_exists(toleration))
+        dv_problem_add(problems, DV_PROBLEM_INVALID, path, "operator",
+                       dv_bad_str(toleration->operator),
+                       "operator must be Exists when `key` is empty, which means \"match all "
+                       "values and all keys\"");
+    if (toleration->toleration_seconds && !dv_str_eq(toleration->effect, DV_STR("NoExecute")))
+        dv_problem_add(problems, DV_PROBLEM_INVALID, path, "effect", dv_bad_str(toleration->effect),
+                       "effect must be 'NoExecute' when `tolerationSeconds` is set");
+    if (toleration->operator.n == 0 || dv_str_eq(toleration->operator, DV_STR("Equal")))
+        dv_check_label_value(problems, path, "operator", toleration->value);
+    else if (!is_exists(toleration))
+        dv_not_supported(problems, path, "operator", toleration->operator, operators,
+                         DV_COUNT(operators));
+    else if (toleration->value.n > 0)
+        dv_problem_add(problems, DV_PROBLEM_INVALID, path, "operator",
+                       dv_bad_message(&dv_message_toleration, toleration, problems->arena),
+                       "value must be empty when `operator` is 'Exists'");
+    if (toleration->effect.n > 0)
+        dv_check_one_of(problems, path, "effect", toleration->effect, effects, DV_COUNT(effects));
+}
+
+void dv_check_tolerations(struct dv_problems *problems, const struct dv_field_path *path,
+                          const struct dv_api_toleration *tolerations, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct dv_field_path item = dv_path_index(path, i);
+
+        check_toleration(problems, &item, &tolerations[i]);
     }
 }
