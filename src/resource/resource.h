@@ -40,6 +40,7 @@ enum dv_kind_id {
     DV_KIND_SLICE,
     DV_KIND_CLASS,
     DV_KIND_TAINT_RULE,
+    DV_KIND_RUNTIME_CLASS,
     DV_N_KINDS,
 };
 

@@ -345,6 +345,15 @@ static void add_taint_rule(struct row *row, const struct dv_object *object)
     add_age(row, rule->metadata.creation_timestamp);
 }
 
+static void add_runtime_class(struct row *row, const struct dv_object *object)
+{
+    const struct dv_api_runtime_class *class = object->value;
+
+    add_text(row, class->metadata.name);
+    add_text(row, class->handler);
+    add_age(row, class->metadata.creation_timestamp);
+}
+
 struct dv_json *dv_table_cells(const struct dv_object *object, const struct dv_api_version *version,
                                struct dv_time now, struct dv_arena *arena)
 {
@@ -362,6 +371,7 @@ struct dv_json *dv_table_cells(const struct dv_object *object, const struct dv_a
         [DV_KIND_SLICE] = add_slice,
         [DV_KIND_CLASS] = add_plain,
         [DV_KIND_TAINT_RULE] = add_taint_rule,
+        [DV_KIND_RUNTIME_CLASS] = add_runtime_class,
     };
     struct row row = {.cells = dv_json_new_array(arena), .now = now, .arena = arena};
 

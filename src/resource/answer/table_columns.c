@@ -214,6 +214,19 @@ static const struct dv_column taint_rule_columns[] = {
            "NoSchedule)."),
     AGE,
 };
+static const struct dv_column runtime_class_columns[] = {
+    NAME(0),
+    COLUMN("Handler", 0,
+           "handler specifies the underlying runtime and configuration that the CRI "
+           "implementation will use to handle pods of this class. The possible values are "
+           "specific to the node & CRI configuration.  It is assumed that all handlers are "
+           "available on every node, and handlers of the same name are equivalent on every "
+           "node. For example, a handler called \"runc\" might specify that the runc OCI runtime "
+           "(using native Linux containers) will be used to run the containers in a pod. The "
+           "Handler must be lowercase, conform to the DNS Label (RFC 1123) requirements, and is "
+           "immutable."),
+    AGE,
+};
 
 #define COLUMNS(columns)                                                                           \
     {                                                                                              \
@@ -237,6 +250,7 @@ static const struct {
     [DV_KIND_SLICE] = COLUMNS(slice_columns),
     [DV_KIND_CLASS] = COLUMNS(plain_columns),
     [DV_KIND_TAINT_RULE] = COLUMNS(taint_rule_columns),
+    [DV_KIND_RUNTIME_CLASS] = COLUMNS(runtime_class_columns),
 };
 
 const struct dv_column *dv_table_columns(const struct dv_kind *kind,

@@ -61,6 +61,9 @@ VERSIONS(taint_rule) = {
     {RESOURCE, DV_STR_INIT("v1beta2"),  &dv_message_device_taint_rule},
     {RESOURCE, DV_STR_INIT("v1alpha3"), &dv_message_device_taint_rule},
 };
+VERSIONS(runtime_class) = {
+    {DV_STR_INIT("node.k8s.io"), V1, &dv_message_runtime_class}
+};
 
 NAMES(pod, DV_STR_INIT("po"));
 NAMES(node, DV_STR_INIT("no"));
@@ -112,6 +115,8 @@ static const struct dv_kind class_kind = {
 static const struct dv_kind taint_rule_kind = {
     KIND(DV_KIND_TAINT_RULE, "DeviceTaintRule", "devicetaintrules", "devicetaintrule", taint_rule),
     .has_status = true, .has_generation = true};
+static const struct dv_kind runtime_class_kind = {
+    KIND(DV_KIND_RUNTIME_CLASS, "RuntimeClass", "runtimeclasses", "runtimeclass", runtime_class)};
 
 static const struct dv_kind *const kinds[DV_N_KINDS] = {
     [DV_KIND_POD] = &pod_kind,
@@ -127,6 +132,7 @@ static const struct dv_kind *const kinds[DV_N_KINDS] = {
     [DV_KIND_SLICE] = &slice_kind,
     [DV_KIND_CLASS] = &class_kind,
     [DV_KIND_TAINT_RULE] = &taint_rule_kind,
+    [DV_KIND_RUNTIME_CLASS] = &runtime_class_kind,
 };
 
 static const struct dv_api_version *version_of(const struct dv_kind *kind, dv_str group,

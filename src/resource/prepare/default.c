@@ -182,6 +182,12 @@ static void default_secret(struct dv_api_secret *secret, struct dv_arena *arena)
     secret->n_string_data = 0;
 }
 
+static void default_runtime_class(struct dv_api_runtime_class *class, struct dv_arena *arena)
+{
+    if (class->overhead)
+        dv_default_quantities(class->overhead->pod_fixed, class->overhead->n_pod_fixed, arena);
+}
+
 void dv_default(const struct dv_kind *kind, const struct dv_api_version *version, void *value,
                 struct dv_time now, struct dv_arena *arena)
 {
@@ -212,6 +218,9 @@ void dv_default(const struct dv_kind *kind, const struct dv_api_version *version
         break;
     case DV_KIND_TAINT_RULE:
         default_taint(&((struct dv_api_device_taint_rule *)value)->spec.taint, now);
+        break;
+    case DV_KIND_RUNTIME_CLASS:
+        default_runtime_class(value, arena);
         break;
     case DV_KIND_EVENT:
     case DV_KIND_SERVICE_ACCOUNT:

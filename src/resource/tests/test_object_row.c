@@ -37,6 +37,10 @@ static const struct {
     {DV_KIND_LEASE,
      "{\"metadata\":{\"name\":\"l\",\"resourceVersion\":\"1\"},\"spec\":{\"holderIdentity\":\"\","
      "\"renewTime\":\"2024-01-01T00:00:00.000001Z\"}}"                                 },
+    {DV_KIND_RUNTIME_CLASS,
+     "{\"metadata\":{\"name\":\"r\",\"resourceVersion\":\"1\"},\"handler\":\"runc\","
+     "\"overhead\":{\"podFixed\":{\"cpu\":\"250m\"}},\"scheduling\":{\"nodeSelector\":{"
+     "\"a\":\"b\"},\"tolerations\":[{\"key\":\"k\",\"operator\":\"Exists\"}]}}"        },
     {DV_KIND_SLICE,
      "{\"metadata\":{\"name\":\"s\",\"resourceVersion\":\"1\"},\"spec\":{\"driver\":\"d\",\"pool\":"
      "{"

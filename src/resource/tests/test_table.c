@@ -106,6 +106,7 @@ static const struct {
     {DV_KIND_TAINT_RULE,
      "{" META ", spec: {taint: {key: q, value: v, effect: NoExecute, timeAdded: "
      "'2025-12-31T23:59:30Z'}}}",                                                                       "[x, q, v, NoExecute, 30s, 60s]"                                                        },
+    {DV_KIND_RUNTIME_CLASS,   "{" META ", handler: runc}",                                              "[x, runc, 60s]"                                                                        },
 };
 
 static void every_kind_has_its_row(void **state)

@@ -99,6 +99,39 @@ static void checks_templates(void **state)
         "\"Constraints\":null,\"Config\":null}}}: field is immutable");
 }
 
+static void checks_runtime_classes(void **state)
+{
+    static const char base[] = "{" META ", handler: runc}";
+    static const struct subject created = {DV_KIND_RUNTIME_CLASS, DV_CREATE, base};
+    static const struct subject updated = {DV_KIND_RUNTIME_CLASS, DV_UPDATE, base};
+    static const struct refusal rows[] = {
+        {"",                                                      ""                                                                              },
+        {"{metadata: {name: A_b, namespace: ns}}",
+         "metadata.name:Invalid metadata.namespace:Forbidden"                                                                                     },
+        {"{handler: null}",                                       "handler:Required"                                                              },
+        {"{handler: a.b}",                                        "handler:Invalid"                                                               },
+        {"{overhead: {podFixed: {cpu: 250m, memory: 1Mi}}}",      ""                                                                              },
+        {"{overhead: {podFixed: {cpu: -1, x: 1, e.x/y: 1500m}}}",
+         "overhead.limits[cpu]:Invalid overhead.limits[e.x/y]:Invalid overhead.limits[x]:Invalid "
+         "overhead.limits[x]:Invalid"                                                                                                             },
+        {"{scheduling: {nodeSelector: {a.b/c: d, '!': '!'}}}",
+         "scheduling.nodeSelector:Invalid scheduling.nodeSelector:Invalid"                                                                        },
+        {"{scheduling: {tolerations: [{key: a, operator: Exists, effect: NoExecute}, {key: b}, "
+         "{key: a, operator: Exists, effect: NoExecute, tolerationSeconds: 3}, {operator: "
+         "Equal}]}}",                                    "scheduling.tolerations[3].operator:Invalid scheduling.tolerations[2]:Duplicate"},
+    };
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+
+    (void)state;
+    check_refusals(&created, rows, DV_COUNT(rows));
+    check_refusal(&updated, "{overhead: {podFixed: {cpu: 1}}}", "");
+    check_refusal(&updated, "{metadata: {labels: {'!': a}}}",
+                  "metadata.labels:Invalid metadata.labels:Invalid");
+    assert_str(problem_texts(&updated, "{handler: kata}", NULL, arena),
+               "handler: Invalid value: \"kata\": field is immutable");
+    assert_str(problem_texts(&created, "{handler: null}", NULL, arena), "handler: Required value");
+}
+
 static void checks_kinds_that_are_carried_along(void **state)
 {
     static const struct {
@@ -194,6 +227,7 @@ int main(void)
         cmocka_unit_test(checks_classes),
         cmocka_unit_test(checks_taint_rules),
         cmocka_unit_test(checks_templates),
+        cmocka_unit_test(checks_runtime_classes),
         cmocka_unit_test(checks_kinds_that_are_carried_along),
         cmocka_unit_test(answers_questions_about_names),
     };

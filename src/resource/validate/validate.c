@@ -24,6 +24,7 @@ static const struct {
     [DV_KIND_SLICE] = {dv_validate_slice,           NULL                              },
     [DV_KIND_CLASS] = {dv_validate_class,           NULL                              },
     [DV_KIND_TAINT_RULE] = {dv_validate_taint_rule,      NULL                              },
+    [DV_KIND_RUNTIME_CLASS] = {dv_validate_runtime_class,   NULL                              },
 };
 
 void dv_validate(const struct dv_validation *validation, struct dv_problems *problems)

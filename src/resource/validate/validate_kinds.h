@@ -20,6 +20,7 @@ dv_validate_kind dv_validate_template;
 dv_validate_kind dv_validate_slice;
 dv_validate_kind dv_validate_class;
 dv_validate_kind dv_validate_taint_rule;
+dv_validate_kind dv_validate_runtime_class;
 
 /* What is checked once more before an update, beside the metadata. */
 dv_validate_kind dv_validate_claim_before_update;
