@@ -297,6 +297,10 @@ static void other_kinds_show_what_matters(void **state)
           HEAD("s") "Type:             Opaque\n"
                     "Data:\n"
                     "  a:              5 bytes\n");
+    check(DV_KIND_RUNTIME_CLASS,
+          "apiVersion: node.k8s.io/v1\nkind: RuntimeClass\n" META(
+              "k") "handler: kata\noverhead: {podFixed: {cpu: 250m}}\n",
+          HEAD("k") "handler: kata\noverhead:\n  podFixed:\n    cpu: 250m\n");
     check(DV_KIND_LEASE,
           "apiVersion: coordination.k8s.io/v1\nkind: Lease\n" META(
               "l") "spec: {holderIdentity: me}\n",

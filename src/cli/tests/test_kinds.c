@@ -37,6 +37,8 @@ static void kinds_are_found_by_all_their_names(void **state)
         {"classes",                                DV_KIND_CLASS          },
         {"class",                                  DV_KIND_CLASS          },
         {"deviceclass",                            DV_KIND_CLASS          },
+        {"runtimeclasses",                         DV_KIND_RUNTIME_CLASS  },
+        {"runtimeclass.node.k8s.io",               DV_KIND_RUNTIME_CLASS  },
         {"taintrules",                             DV_KIND_TAINT_RULE     },
         {"DeviceTaintRule",                        DV_KIND_TAINT_RULE     },
     };

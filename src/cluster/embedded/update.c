@@ -113,10 +113,15 @@ bool dv_update_check_names(struct dv_cluster_operation *operation, void *value)
 }
 
 /* Leases must name the version that they were read in, as in the reference: two who want to lead
- * would otherwise overwrite each other. */
+ * would otherwise overwrite each other. It also wants that of runtime classes. */
 static bool needs_version(const struct dv_kind *kind)
 {
-    return kind->id == DV_KIND_LEASE;
+    return kind->id == DV_KIND_LEASE || kind->id == DV_KIND_RUNTIME_CLASS;
+}
+
+static bool is_created_by_update(const struct dv_kind *kind)
+{
+    return needs_version(kind) || kind->id == DV_KIND_EVENT;
 }
 
 static bool fail_without_version(struct dv_cluster_operation *operation)
@@ -264,8 +269,7 @@ bool dv_update_run(struct dv_cluster_operation *operation)
     if (!dv_update_check_names(operation, value))
         return false;
     if (!operation->entry->object) {
-        if ((kind->id == DV_KIND_LEASE || kind->id == DV_KIND_EVENT) &&
-            operation->request->subresource == DV_SUB_NONE)
+        if (is_created_by_update(kind) && operation->request->subresource == DV_SUB_NONE)
             return dv_create_value(operation, value, NULL);
         return dv_cluster_operation_fail(operation, dv_status_not_found(&about, operation->arena));
     }

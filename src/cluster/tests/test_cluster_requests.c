@@ -173,6 +173,19 @@ static void refuses_what_cannot_be_updated(void **state)
               "value: 0: must be specified for an update");
 }
 
+static void runtime_classes_are_updated_as_leases_are(void **state)
+{
+    static const char class[] = "{\"metadata\":{\"name\":\"r\"},\"handler\":\"runc\"}";
+    struct fixture *fixture = *state;
+    struct reply reply = update(fixture, DV_KIND_RUNTIME_CLASS, "", "r", class);
+
+    (void)must(reply);
+    assert_true(reply.is_created);
+    must_fail(update(fixture, DV_KIND_RUNTIME_CLASS, "", "r", class), 422, "Invalid",
+              "runtimeclasses.node.k8s.io \"r\" is invalid: metadata.resourceVersion: Invalid "
+              "value: 0: must be specified for an update");
+}
+
 static void leases_are_made_by_an_update(void **state)
 {
     struct fixture *fixture = *state;
@@ -442,6 +455,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(updates_with_and_without_a_version, start, end),
         cmocka_unit_test_setup_teardown(refuses_what_cannot_be_updated, start, end),
         cmocka_unit_test_setup_teardown(leases_are_made_by_an_update, start, end),
+        cmocka_unit_test_setup_teardown(runtime_classes_are_updated_as_leases_are, start, end),
         cmocka_unit_test_setup_teardown(status_and_the_rest_do_not_mix, start, end),
         cmocka_unit_test_setup_teardown(dry_runs_change_nothing, start, end),
         cmocka_unit_test_setup_teardown(the_caller_may_refuse_a_change, start, end),

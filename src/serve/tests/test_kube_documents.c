@@ -89,6 +89,7 @@ static void openapi_documents_are_whole(void **state)
                                         "apis/resource.k8s.io/v1alpha3",
                                         "apis/events.k8s.io/v1",
                                         "apis/coordination.k8s.io/v1",
+                                        "apis/node.k8s.io/v1",
                                         "apis/authentication.k8s.io/v1",
                                         "apis/authorization.k8s.io/v1"};
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();

@@ -18,6 +18,7 @@ static const struct dv_api_group groups[] = {
     {DV_STR_INIT("authentication.k8s.io"), only_v1,           1},
     {DV_STR_INIT("authorization.k8s.io"),  only_v1,           1},
     {DV_STR_INIT("coordination.k8s.io"),   only_v1,           1},
+    {DV_STR_INIT("node.k8s.io"),           only_v1,           1},
     {DV_STR_INIT("resource.k8s.io"),       resource_versions, 4},
 };
 

@@ -69,6 +69,12 @@ kind: Lease
 metadata: {name: l1}
 spec: {holderIdentity: me, leaseDurationSeconds: 15}
 ---
+apiVersion: node.k8s.io/v1
+kind: RuntimeClass
+metadata: {name: kata}
+handler: kata-qemu
+overhead: {podFixed: {cpu: 250m}}
+---
 apiVersion: v1
 kind: Event
 metadata: {name: e1, namespace: default}
@@ -105,6 +111,7 @@ TABLES = [
      ["dt1", "example.com/broken", "yes", "NoSchedule"]),
     ("namespaces", ["NAME", "STATUS", "AGE"], ["default", "Active"]),
     ("leases", ["NAME", "HOLDER", "AGE"], ["l1", "me"]),
+    ("runtimeclasses", ["NAME", "HANDLER", "AGE"], ["kata", "kata-qemu"]),
     ("events", ["LAST", "SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"], None),
 ]
 
@@ -193,6 +200,7 @@ def test_things_are_described(filled):
     assert "worker" in filled("describe", "node", "worker")
     assert "Active" in filled("describe", "namespace", "default")
     assert "example.com/broken" in filled("describe", "devicetaintrule", "dt1")
+    assert "kata-qemu" in filled("describe", "runtimeclass", "kata")
     assert filled("describe", "pods", "-A").count("QoS Class:") == 3
 
 
@@ -248,11 +256,12 @@ def test_what_the_api_offers_is_listed(kubectl):
     assert "resourceclaims.resource.k8s.io" in offered.split()
     versions = kubectl("api-versions").split()
     assert {"v1", "resource.k8s.io/v1", "resource.k8s.io/v1beta2", "resource.k8s.io/v1beta1",
-            "coordination.k8s.io/v1", "events.k8s.io/v1"} <= set(versions)
+            "coordination.k8s.io/v1", "events.k8s.io/v1", "node.k8s.io/v1"} <= set(versions)
     assert "v1.36.4" in kubectl("version")
     explained = kubectl("explain", "resourceclaim.spec.devices.requests")
     assert "exactly" in explained and "firstAvailable" in explained
     assert "nodeName" in kubectl("explain", "pod.spec", "--recursive")
+    assert "podFixed" in kubectl("explain", "runtimeclass.overhead")
     assert "ResourceClaim" in kubectl("explain", "resourceclaim",
                                       "--api-version=resource.k8s.io/v1beta1")
 
