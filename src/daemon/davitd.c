@@ -148,6 +148,7 @@ int main(int argc, char **argv)
         return print_and_end(&program.options);
     dv_log_to_stderr(program.options.log_level, program.options.log_format);
     raise_descriptors();
+    dv_vitals_bound_heaps();
     if (!start(&program, &err)) {
         dv_log(DV_LOG_ERROR, "daemon: cannot start", DV_F_CODE(&err), DV_F_ERR(&err));
         stop(&program);

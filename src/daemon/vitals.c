@@ -25,6 +25,15 @@
 #define FREED_BYTES (64u * 1024u)
 #define CALM_CLOCKS (CLOCKS_PER_SEC / 20)
 
+/* The heaps of the C library: the loop's, and one that all other threads share. Each thread would
+ * have one of its own, and the end of such a heap is never given back. */
+#define HEAPS_MAX 2
+/* What may be left free at the end of a heap. Setting it keeps the C library from raising it, and
+ * the limit below, after each large block that is freed. */
+#define HEAP_END_BYTES (128 * 1024)
+/* Larger blocks are mapped one by one, and unmapped when they are freed. */
+#define MAPPED_BYTES (256 * 1024)
+
 struct dv_vitals {
     struct dv_loop *loop;
     struct dv_metrics *metrics;
@@ -38,6 +47,14 @@ struct dv_vitals {
     size_t free_bytes; /* of the C library: the least since memory was last given back */
     clock_t looked;    /* the processor time when that was last thought about */
 };
+
+void dv_vitals_bound_heaps(void)
+{
+    /* Fails only where the C library has no such setting, and then it is as it is. */
+    (void)mallopt(M_ARENA_MAX, HEAPS_MAX);
+    (void)mallopt(M_TRIM_THRESHOLD, HEAP_END_BYTES);
+    (void)mallopt(M_MMAP_THRESHOLD, MAPPED_BYTES);
+}
 
 static void on_held(void *ctx, const struct dv_loop_hold *hold)
 {
