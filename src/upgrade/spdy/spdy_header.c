@@ -2,18 +2,13 @@
 
 #include <assert.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/ascii.h"
 #include "base/defs.h"
 #include "base/err.h"
+#include "zip/zip.h"
 
-/* What the other side unpacks with does not depend on these. With zlib's own values a session would
- * take 256 KiB; a window of 2 KiB still holds the dictionary. */
-#define WINDOW_BITS 11
-#define MEMORY_LEVEL 2
-#define CHUNK_BYTES 1024u
 #define LENGTH_BYTES 4u
 
 void dv_spdy_dictionary(unsigned char dictionary[DV_SPDY_DICTIONARY_BYTES])
@@ -109,23 +104,20 @@ void dv_spdy_dictionary(unsigned char dictionary[DV_SPDY_DICTIONARY_BYTES])
 
 void dv_spdy_headers_init(struct dv_spdy_headers *headers, size_t block_bytes_max)
 {
-    unsigned char dictionary[DV_SPDY_DICTIONARY_BYTES];
+    dv_str dictionary;
 
     *headers = (struct dv_spdy_headers){0};
     dv_buf_init(&headers->text, block_bytes_max);
-    dv_spdy_dictionary(dictionary);
-    /* These fail only when out of memory. */
-    if (inflateInit(&headers->in) != Z_OK ||
-        deflateInit2(&headers->out, Z_DEFAULT_COMPRESSION, Z_DEFLATED, WINDOW_BITS, MEMORY_LEVEL,
-                     Z_DEFAULT_STRATEGY) != Z_OK ||
-        deflateSetDictionary(&headers->out, dictionary, sizeof(dictionary)) != Z_OK)
-        abort();
+    dv_spdy_dictionary(headers->dictionary);
+    dictionary = (dv_str){(const char *)headers->dictionary, sizeof(headers->dictionary)};
+    headers->in = dv_zip_unpacker_new(dictionary);
+    headers->out = dv_zip_packer_new(DV_ZIP_ZLIB, dictionary);
 }
 
 void dv_spdy_headers_fini(struct dv_spdy_headers *headers)
 {
-    (void)inflateEnd(&headers->in);
-    (void)deflateEnd(&headers->out); /* says that something was left unsaid: it never ends */
+    dv_zip_unpacker_free(headers->in);
+    dv_zip_packer_free(headers->out);
     dv_buf_fini(&headers->text);
 }
 
@@ -137,41 +129,10 @@ void dv_spdy_headers_begin(struct dv_spdy_headers *headers)
     headers->n_fields = 0;
 }
 
-/* zlib asks for the dictionary at the beginning of the first block. */
-static int set_dictionary(struct dv_spdy_headers *headers)
-{
-    unsigned char dictionary[DV_SPDY_DICTIONARY_BYTES];
-
-    dv_spdy_dictionary(dictionary);
-    return inflateSetDictionary(&headers->in, dictionary, sizeof(dictionary));
-}
-
 bool dv_spdy_headers_add(struct dv_spdy_headers *headers, dv_str part, struct dv_err *err)
 {
-    z_stream *in = &headers->in;
-    unsigned char chunk[CHUNK_BYTES];
-    int status = Z_OK;
-
-    /* zlib does not write to its input; its type only lacks the const. */
-    in->next_in = (unsigned char *)(uintptr_t)part.p;
-    in->avail_in = (unsigned)part.n; /* at most a control frame */
-    do {
-        in->next_out = chunk;
-        in->avail_out = sizeof(chunk);
-        status = inflate(in, Z_SYNC_FLUSH);
-        if (status == Z_NEED_DICT)
-            status = set_dictionary(headers);
-        else if (status == Z_BUF_ERROR)
-            status = Z_OK; /* there was nothing left to do */
-        if (status != Z_OK)
-            return dv_fail(err, DV_INVALID_ARGUMENT, "SPDY: a header block cannot be unpacked: %s",
-                           in->msg ? in->msg : "it ends");
-        dv_buf_add(&headers->text, (dv_str){(const char *)chunk, sizeof(chunk) - in->avail_out});
-        if (headers->text.is_over)
-            return dv_fail(err, DV_RESOURCE_EXHAUSTED,
-                           "SPDY: a header block is larger than %zu bytes", headers->text.max);
-    } while (in->avail_in > 0 || in->avail_out == 0);
-    return true;
+    return dv_zip_unpack(headers->in, part, &headers->text, err) ||
+           dv_wrap(err, "SPDY: a header block cannot be unpacked");
 }
 
 /* Takes a number or a text off the front of the block; false when it is not all there. */
@@ -237,44 +198,30 @@ bool dv_spdy_headers_end(struct dv_spdy_headers *headers, struct dv_err *err)
 
 /* ---- packing ---- */
 
-static void pack(z_stream *out, const unsigned char *bytes, size_t n, int flush,
-                 struct dv_buf *packed)
+static void pack_number(struct dv_zip_packer *out, size_t value, enum dv_zip_flush flush,
+                        struct dv_buf *packed)
 {
-    unsigned char chunk[CHUNK_BYTES];
+    const char bytes[LENGTH_BYTES] = {(char)(value >> 24), (char)(value >> 16), (char)(value >> 8),
+                                      (char)value};
 
-    out->next_in = (unsigned char *)(uintptr_t)bytes; /* not written to */
-    out->avail_in = (unsigned)n;                      /* of our own */
-    do {
-        out->next_out = chunk;
-        out->avail_out = sizeof(chunk);
-        (void)deflate(out, flush); /* fails only where there is nothing to do */
-        dv_buf_add(packed, (dv_str){(const char *)chunk, sizeof(chunk) - out->avail_out});
-    } while (out->avail_out == 0);
+    dv_zip_pack(out, (dv_str){bytes, sizeof(bytes)}, flush, packed);
 }
 
-static void pack_number(z_stream *out, size_t value, int flush, struct dv_buf *packed)
+static void pack_text(struct dv_zip_packer *out, dv_str text, enum dv_zip_flush flush,
+                      struct dv_buf *packed)
 {
-    const unsigned char bytes[LENGTH_BYTES] = {(unsigned char)(value >> 24),
-                                               (unsigned char)(value >> 16),
-                                               (unsigned char)(value >> 8), (unsigned char)value};
-
-    pack(out, bytes, sizeof(bytes), flush, packed);
-}
-
-static void pack_text(z_stream *out, dv_str text, int flush, struct dv_buf *packed)
-{
-    pack_number(out, text.n, Z_NO_FLUSH, packed);
-    pack(out, (const unsigned char *)text.p, text.n, flush, packed);
+    pack_number(out, text.n, DV_ZIP_MORE, packed);
+    dv_zip_pack(out, text, flush, packed);
 }
 
 void dv_spdy_headers_print(struct dv_spdy_headers *headers, const struct dv_spdy_field *fields,
                            size_t n_fields, struct dv_buf *packed)
 {
-    z_stream *out = &headers->out;
+    struct dv_zip_packer *out = headers->out;
 
-    pack_number(out, n_fields, n_fields == 0 ? Z_SYNC_FLUSH : Z_NO_FLUSH, packed);
+    pack_number(out, n_fields, n_fields == 0 ? DV_ZIP_FLUSH : DV_ZIP_MORE, packed);
     for (size_t i = 0; i < n_fields; i++) {
-        pack_text(out, fields[i].name, Z_NO_FLUSH, packed);
-        pack_text(out, fields[i].value, i + 1 == n_fields ? Z_SYNC_FLUSH : Z_NO_FLUSH, packed);
+        pack_text(out, fields[i].name, DV_ZIP_MORE, packed);
+        pack_text(out, fields[i].value, i + 1 == n_fields ? DV_ZIP_FLUSH : DV_ZIP_MORE, packed);
     }
 }

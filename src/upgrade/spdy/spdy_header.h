@@ -6,20 +6,21 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include <zlib.h>
-
 #include "base/buf.h"
 #include "base/defs.h"
 #include "base/str.h"
 #include "upgrade/spdy.h"
 
 struct dv_err;
+struct dv_zip_packer;
+struct dv_zip_unpacker;
 
 #define DV_SPDY_DICTIONARY_BYTES 1423u
 
 struct dv_spdy_headers {
-    z_stream in;
-    z_stream out;
+    struct dv_zip_unpacker *in;
+    struct dv_zip_packer *out;
+    unsigned char dictionary[DV_SPDY_DICTIONARY_BYTES];
     struct dv_buf text; /* the block that arrives, unpacked */
     struct dv_spdy_field fields[DV_SPDY_FIELDS_MAX];
     size_t n_fields;
