@@ -168,8 +168,9 @@ struct dv_voldir_remove_logs {
 void dv_voldir_remove_logs(struct dv_voldir_remove_logs *op, struct dv_loop *loop);
 
 /* Sets those of the logs aside that have grown to max_bytes, and keeps n_files_max files of each in
- * all. The runtime goes on writing to one that was set aside until it is told (ReopenContainerLog);
- * when that fails, dv_voldir_unrotate brings the log back. */
+ * all; those that were set aside before are packed. The runtime goes on writing to one that was set
+ * aside until it is told (ReopenContainerLog); when that fails, dv_voldir_unrotate brings the log
+ * back. */
 struct dv_voldir_rotate {
     void (*done)(struct dv_voldir_rotate *op, const struct dv_err *err); /* err: the first one */
     const dv_str *log_paths;
@@ -178,6 +179,7 @@ struct dv_voldir_rotate {
     size_t n_files_max; /* at least 2 */
     struct dv_arena *arena;
     const dv_str *aside_paths; /* results, one for each log; empty: it was not set aside */
+    const bool *are_absent;    /* results: there is no such file; the runtime is to make it anew */
     struct dv_voldir_work priv;
 };
 void dv_voldir_rotate(struct dv_voldir_rotate *op, struct dv_loop *loop);

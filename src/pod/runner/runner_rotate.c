@@ -1,5 +1,6 @@
 /* runner_rotate.c - logs of running containers that have grown large: set aside, and the runtime
- * told to begin new ones. All sizes are looked at by one job; what is large is seldom. */
+ * told to begin new ones; also where somebody has removed one, so that nothing more is lost. All
+ * sizes are looked at by one job; what is large is seldom. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -68,6 +69,11 @@ static void on_reopened(struct dv_cri_call *call, const void *answer, const stru
     }
     dv_log(DV_LOG_WARN, "pod: the runtime does not begin a new log; the old one goes on",
            DV_F_STR("log", rotation->paths.v[rotation->i]), DV_F_ERR(err));
+    if (rotation->rotate.are_absent[rotation->i]) { /* there is nothing to be brought back */
+        rotation->i++;
+        next(rotation);
+        return;
+    }
     rotation->back = (struct dv_voldir_unrotate){
         .done = on_back,
         .log_path = rotation->paths.v[rotation->i],
@@ -76,16 +82,17 @@ static void on_reopened(struct dv_cri_call *call, const void *answer, const stru
     dv_voldir_unrotate(&rotation->back, rotation->runner->loop);
 }
 
-/* Tells the runtime of the next log that was set aside. Also while the runner closes: the runtime
- * would write to a file that nobody reads. */
+/* Tells the runtime of the next log that is not there any more. Also while the runner closes: the
+ * runtime would write to a file that nobody reads. */
 static void next(struct dv_runner_rotation *rotation)
 {
     CriV1__ReopenContainerLogRequest request = CRI_V1__REOPEN_CONTAINER_LOG_REQUEST__INIT;
+    const struct dv_voldir_rotate *rotate = &rotation->rotate;
 
-    while (rotation->rotate.aside_paths && rotation->i < rotation->paths.n &&
-           rotation->rotate.aside_paths[rotation->i].n == 0)
+    while (rotate->aside_paths && rotation->i < rotation->paths.n &&
+           rotate->aside_paths[rotation->i].n == 0 && !rotate->are_absent[rotation->i])
         rotation->i++;
-    if (!rotation->rotate.aside_paths || rotation->i == rotation->paths.n) {
+    if (!rotate->aside_paths || rotation->i == rotation->paths.n) {
         end(rotation);
         return;
     }

@@ -300,6 +300,7 @@ static void pods_and_logs_are_listed_and_removed(void **state)
 static dv_str rotate(struct host *host, const char *log)
 {
     const dv_str paths[] = {dv_str_from_c(log), dv_str_from_c(at(host, "none.log"))};
+    bool was_there = is_there(log);
     struct call call = {
         .op.rotate = {.done = on_rotated,
                       .log_paths = paths,
@@ -313,6 +314,8 @@ static dv_str rotate(struct host *host, const char *log)
     rig_wait_count(&host->rig, &call.n_done, 1);
     assert_int_equal(call.err.code, DV_OK);
     assert_int_equal(call.op.rotate.aside_paths[1].n, 0);
+    assert_true(call.op.rotate.are_absent[1]);
+    assert_int_equal(call.op.rotate.are_absent[0], !was_there);
     return call.op.rotate.aside_paths[0];
 }
 
@@ -329,12 +332,18 @@ static void large_logs_are_set_aside(void **state)
     write_file(log, "abcd");
     write_file(at(host, "0.log.20200101-000000"), "");
     write_file(at(host, "0.log.20210101-000000"), "");
+    /* What is left of a packing that was cut off, before and after its end. */
+    write_file(at(host, "0.log.20210101-000000.tmp"), "half");
+    write_file(at(host, "0.log.20190101-000000"), "");
+    write_file(at(host, "0.log.20190101-000000.gz"), "");
     write_file(at(host, "1.log"), "another's");
     aside = rotate(host, log);
     assert_str(read_file(host, dv_str_to_c(aside, host->rig.arena)), "abcd");
     assert_false(is_there(log));
-    assert_false(is_there(at(host, "0.log.20200101-000000")));
-    assert_true(is_there(at(host, "0.log.20210101-000000")));
+    assert_true(dv_str_starts_with(names_in(host, at(host, "%s", "")),
+                                   DV_STR("0.log.20210101-000000.gz 0.log.2")));
+    assert_str(dv_str_slice(read_file(host, at(host, "0.log.20210101-000000.gz")), 0, 2),
+               "\x1f\x8b");
     assert_true(is_there(at(host, "1.log")));
     call = (struct call){
   /* the runtime could not be told */

@@ -1,6 +1,7 @@
 """Logs that are followed: to the container's end, over files that replace each other, by many."""
 
 import glob
+import gzip
 import os
 import threading
 
@@ -78,7 +79,10 @@ def test_a_follower_sees_lines_at_once_and_ends_with_the_container(node, kubectl
 LINES = 120000  # of 100 bytes and some, as the runtime writes them: more than 10 MiB
 FLOOD = f"""
 i=0; while [ $i -lt {LINES} ]; do echo "line $i with some text to make it as long as lines of programs are"; i=$((i+1)); done
-until [ -e /v/go ]; do sleep 0.1; done; echo after; sleep 1000"""
+until [ -e /v/go ]; do sleep 0.1; done; echo after
+until [ -e /v/again ]; do sleep 0.1; done
+i=0; while [ $i -lt {LINES} ]; do echo "line $i with some text to make it as long as lines of programs are"; i=$((i+1)); done
+sleep 1000"""
 
 
 def files_of(node, name):
@@ -101,6 +105,19 @@ def test_a_follower_loses_nothing_when_the_log_is_set_aside(node):
     until(lambda: follower.bytes.endswith(b"after\n"), WAIT_S, lambda: follower.bytes[-200:])
     numbers = [int(line.split()[1]) for line in follower.bytes.splitlines()[:-1]]
     assert numbers == list(range(LINES))
+    # What was set aside is packed when the next one is.
+    first = [name for name in files_of(node, "p") if name != "0.log"]
+    os.unlink(os.path.join(folder, "go"))
+    with open(os.path.join(folder, "again"), "w", encoding="utf-8"):
+        pass
+    until(lambda: {"0.log", f"{first[0]}.gz"} < set(files_of(node, "p")) and
+          first[0] not in files_of(node, "p"), 2 * WAIT_S, lambda: files_of(node, "p"))
+    packed = glob.glob(f"{node.logs_dir}/default_p_*/main/{first[0]}.gz")[0]
+    with gzip.open(packed, "rt", encoding="utf-8") as lines:
+        assert sum(1 for _ in lines) > 100000
+    # A log that somebody removes is made anew.
+    os.unlink(glob.glob(f"{node.logs_dir}/default_p_*/main/0.log")[0])
+    until(lambda: "0.log" in files_of(node, "p"), WAIT_S, "the runtime was told")
     node.delete("p")
     follower.wait_end()  # the pod ends
     assert follower.failure is None
