@@ -1,9 +1,11 @@
 #include "pod/runner/pod_objects.h"
 
 #include <stdbool.h>
+#include <stdlib.h>
 
 #include "base/arena.h"
 #include "base/defs.h"
+#include "base/map.h"
 #include "base/str.h"
 #include "cluster/cluster.h"
 #include "resource/references.h"
@@ -19,6 +21,21 @@ struct dv_pod_get {
     bool is_running;
 };
 
+/* A walk over what a pod refers to. It may name tens of thousands of objects, and each of them many
+ * times; each is asked for once. */
+struct references {
+    struct dv_pod_objects *op;
+    struct dv_map gets[2]; /* of config maps, of secrets; by name */
+};
+
+static int compare_names(const void *a, const void *b)
+{
+    const struct dv_pod_get *const *left = a;
+    const struct dv_pod_get *const *right = b;
+
+    return dv_str_cmp((*left)->request.name, (*right)->request.name);
+}
+
 static void gather(struct dv_pod_objects *op)
 {
     size_t n = op->priv.gets.n;
@@ -27,6 +44,8 @@ static void gather(struct dv_pod_objects *op)
     const struct dv_api_secret **secrets = DV_NEW_ARRAY(op->arena, const struct dv_api_secret *, n);
 
     op->objects = (struct dv_workload_objects){.config_maps = config_maps, .secrets = secrets};
+    if (n > 0)
+        qsort(op->priv.gets.v, n, sizeof(op->priv.gets.v[0]), compare_names);
     for (size_t i = 0; i < n; i++) {
         const struct dv_pod_get *get = op->priv.gets.v[i];
 
@@ -66,24 +85,15 @@ static void on_get(struct dv_request *request, const struct dv_api_status *failu
         end(op);
 }
 
-/* A pod may name an object many times; it is asked for once. */
-static bool is_asked_for(const struct dv_pod_objects *op, bool is_secret, dv_str name)
-{
-    for (size_t i = 0; i < op->priv.gets.n; i++)
-        if (op->priv.gets.v[i]->is_secret == is_secret &&
-            dv_str_eq(op->priv.gets.v[i]->request.name, name))
-            return true;
-    return false;
-}
-
 static bool on_reference(void *ctx, const struct dv_reference *reference)
 {
-    struct dv_pod_objects *op = ctx;
+    struct references *references = ctx;
+    struct dv_pod_objects *op = references->op;
     bool is_secret = reference->kind == DV_REFERENCE_SECRET;
     struct dv_pod_get *get;
 
     if ((!is_secret && reference->kind != DV_REFERENCE_CONFIG_MAP) || reference->name.n == 0 ||
-        is_asked_for(op, is_secret, reference->name))
+        dv_map_get(&references->gets[is_secret], reference->name))
         return true;
     get = DV_NEW(op->arena, struct dv_pod_get);
     get->op = op;
@@ -95,14 +105,26 @@ static bool on_reference(void *ctx, const struct dv_reference *reference)
         .done = on_get,
     };
     *dv_vec_add_in(&op->priv.gets, op->arena) = get;
+    (void)dv_map_set(&references->gets[is_secret], get->request.name, get); /* there was none */
     return true;
+}
+
+static void find_references(struct dv_pod_objects *op, const struct dv_api_pod *pod)
+{
+    struct references references = {.op = op};
+
+    for (size_t i = 0; i < DV_COUNT(references.gets); i++)
+        dv_map_init(&references.gets[i]);
+    (void)dv_pod_visit_references(pod, on_reference, &references);
+    for (size_t i = 0; i < DV_COUNT(references.gets); i++)
+        dv_map_fini(&references.gets[i]);
 }
 
 void dv_pod_objects_start(struct dv_pod_objects *op, const struct dv_api_pod *pod)
 {
     dv_str namespace = dv_str_copy(pod->metadata.namespace, op->arena);
 
-    (void)dv_pod_visit_references(pod, on_reference, op);
+    find_references(op, pod);
     op->priv.n_running = op->priv.gets.n;
     if (op->priv.gets.n == 0)
         dv_task_post(&op->priv.task, op->loop, on_task);

@@ -112,22 +112,40 @@ dv_str dv_workload_log_link(dv_str pod, dv_str namespace, dv_str container, dv_s
                          DV_FMT(suffix));
 }
 
+static int compare_config_map(const void *name, const void *at)
+{
+    const struct dv_api_config_map *const *config_map = at;
+
+    return dv_str_cmp(*(const dv_str *)name, (*config_map)->metadata.name);
+}
+
+static int compare_secret(const void *name, const void *at)
+{
+    const struct dv_api_secret *const *secret = at;
+
+    return dv_str_cmp(*(const dv_str *)name, (*secret)->metadata.name);
+}
+
 const struct dv_api_config_map *dv_workload_config_map(const struct dv_workload_objects *objects,
                                                        dv_str name)
 {
-    for (size_t i = 0; i < objects->n_config_maps; i++)
-        if (dv_str_eq(objects->config_maps[i]->metadata.name, name))
-            return objects->config_maps[i];
-    return NULL;
+    const struct dv_api_config_map *const *found = NULL;
+
+    if (objects->n_config_maps > 0)
+        found = bsearch(&name, objects->config_maps, objects->n_config_maps,
+                        sizeof(objects->config_maps[0]), compare_config_map);
+    return found ? *found : NULL;
 }
 
 const struct dv_api_secret *dv_workload_secret(const struct dv_workload_objects *objects,
                                                dv_str name)
 {
-    for (size_t i = 0; i < objects->n_secrets; i++)
-        if (dv_str_eq(objects->secrets[i]->metadata.name, name))
-            return objects->secrets[i];
-    return NULL;
+    const struct dv_api_secret *const *found = NULL;
+
+    if (objects->n_secrets > 0)
+        found = bsearch(&name, objects->secrets, objects->n_secrets, sizeof(objects->secrets[0]),
+                        compare_secret);
+    return found ? *found : NULL;
 }
 
 const struct dv_quantity *dv_workload_amount(const struct dv_quantity_entry *entries, size_t n,

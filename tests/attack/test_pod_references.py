@@ -1,0 +1,57 @@
+"""Pods that refer to as many objects as fit into a request: nobody waits for what is looked up."""
+
+import re
+
+import pytest
+
+from procs import until
+from runtime_nodes import WAIT_S, RuntimeNode, container, pod
+from test_large_requests import SCALE
+
+N_NAMES = 20000 // SCALE
+# Of processor time, in one turn of the loop; the sanitizer build is ten times slower.
+HOLD_S = 0.05 * SCALE
+
+
+@pytest.fixture
+def new_node(containerd):
+    def make(procs, root, *options):
+        return RuntimeNode(procs, root, containerd, *options)
+
+    return make
+
+
+def longest_hold_s(api):
+    """Since the last call."""
+    text = api.ask("GET", "/metrics").body.decode()
+    return float(re.search(r"^davit_loop_longest_hold_cpu_seconds (\S+)", text, re.M).group(1))
+
+
+def is_waiting(node, reason):
+    statuses = node.pod("p")["status"].get("containerStatuses", [])
+    return any(one["state"].get("waiting", {}).get("reason") == reason for one in statuses)
+
+
+def references():
+    """By what refers: fields of the container, and of the pod's spec."""
+    names = [f"n{number}" for number in range(N_NAMES)]
+    return {
+        "envFrom": ({"envFrom": [{"configMapRef": {"name": name}} for name in names]}, {}),
+        "env": ({"env": [{"name": f"E{name}", "valueFrom": {"secretKeyRef": {
+            "name": name, "key": "k"}}} for name in names]}, {}),
+        "pull secrets": ({"image": "registry.invalid/x:1"},
+                         {"imagePullSecrets": [{"name": name} for name in names]}),
+    }
+
+
+@pytest.mark.parametrize("what", references())
+def test_many_names_are_looked_up_and_nobody_waits(node, api, what):
+    fields, spec = references()[what]
+    longest_hold_s(api)
+    node.add(pod("p", container(**fields), **spec))
+    reason = "ErrImagePull" if "image" in fields else "CreateContainerConfigError"
+    until(lambda: is_waiting(node, reason), WAIT_S, lambda: f"{reason}; {node.pod('p')}")
+    assert longest_hold_s(api) < HOLD_S
+    node.delete("p")
+    node.wait_gone("p")
+    assert longest_hold_s(api) < HOLD_S
