@@ -1,14 +1,19 @@
 """Pods that refer to as many objects as fit into a request: nobody waits for what is looked up."""
 
+import base64
+import json
 import re
 
 import pytest
 
 from procs import until
 from runtime_nodes import WAIT_S, RuntimeNode, container, pod
+from servers import CORE
 from test_large_requests import SCALE
 
+SECRETS = f"{CORE}/namespaces/default/secrets"
 N_NAMES = 20000 // SCALE
+N_REGISTRIES = 15000 // SCALE
 # Of processor time, in one turn of the loop; the sanitizer build is ten times slower.
 HOLD_S = 0.05 * SCALE
 
@@ -54,4 +59,19 @@ def test_many_names_are_looked_up_and_nobody_waits(node, api, what):
     assert longest_hold_s(api) < HOLD_S
     node.delete("p")
     node.wait_gone("p")
+    assert longest_hold_s(api) < HOLD_S
+
+
+def test_a_large_pull_secret_that_is_named_often_is_read_once(node, api):
+    """Each time took as many milliseconds as it has hundreds of kilobytes, and its memory."""
+    auths = {f"r{number}.example.com": {"username": "u", "password": "p"}
+             for number in range(N_REGISTRIES)}
+    text = json.dumps({"auths": auths}).encode()
+    api.must("POST", SECRETS, {
+        "metadata": {"name": "large"}, "type": "kubernetes.io/dockerconfigjson",
+        "data": {".dockerconfigjson": base64.b64encode(text).decode()}})
+    longest_hold_s(api)
+    node.add(pod("p", container(image="registry.invalid/x:1"),
+                 imagePullSecrets=[{"name": "large"}] * 2000))
+    until(lambda: is_waiting(node, "ErrImagePull"), WAIT_S, lambda: f"a failure; {node.pod('p')}")
     assert longest_hold_s(api) < HOLD_S

@@ -6,6 +6,7 @@
 #include "base/defs.h"
 #include "base/err.h"
 #include "base/list.h"
+#include "base/map.h"
 #include "base/str.h"
 #include "cri/cri.h"
 #include "loop/loop.h"
@@ -182,27 +183,23 @@ static void cancel_wait(struct dv_runner_job *job)
     dv_runner_job_end_later(job, &err);
 }
 
-static void on_objects(struct dv_pod_objects *op, const struct dv_err *err)
+/* ---- credentials ---- */
+
+/* On a worker: there may be megabytes to read. */
+static void find_auths(struct dv_work *work)
 {
-    struct dv_runner_job *job = DV_CONTAINER(op, struct dv_runner_job, objects);
+    struct dv_runner_job *job = DV_CONTAINER(work, struct dv_runner_job, part.pull.work);
     struct dv_runner_pull *part = &job->part.pull;
-    const struct dv_api_pod *pod = dv_runner_job_pod(job);
-    size_t n = pod->spec.n_image_pull_secrets;
-    const struct dv_api_secret **secrets =
-        DV_NEW_ARRAY(job->arena, const struct dv_api_secret *, n);
-    size_t n_secrets = 0;
 
-    (void)err; /* secrets that could not be got are as good as none: the image may be public */
-    for (size_t i = 0; i < n; i++) {
-        const struct dv_api_secret *secret =
-            dv_workload_secret(&op->objects, pod->spec.image_pull_secrets[i].name);
+    part->n_auths = dv_pull_secret_find(part->secrets, part->n_secrets, job->action.image,
+                                        job->arena, &part->auths);
+}
 
-        if (secret)
-            secrets[n_secrets++] = secret;
-    }
-    *part = (struct dv_runner_pull){.registry = dv_pull_registry(job->action.image)};
-    part->n_auths =
-        dv_pull_secret_find(secrets, n_secrets, job->action.image, job->arena, &part->auths);
+static void on_auths(struct dv_work *work, const struct dv_err *err)
+{
+    struct dv_runner_job *job = DV_CONTAINER(work, struct dv_runner_job, part.pull.work);
+
+    (void)err; /* it is never cancelled */
     job->cancel = cancel_wait;
     if (job->is_cancelled) {
         cancel_wait(job);
@@ -210,6 +207,44 @@ static void on_objects(struct dv_pod_objects *op, const struct dv_err *err)
     }
     dv_list_push(&job->pod->runner->pulls, &job->waiting);
     pull_next(job->pod->runner);
+}
+
+/* Returns the pull secrets that exist, each once, in the pod's order. */
+static size_t find_secrets(const struct dv_pod_objects *op, const struct dv_api_pod *pod,
+                           struct dv_arena *arena, const struct dv_api_secret ***secrets)
+{
+    struct dv_map seen;
+    size_t n = 0;
+
+    dv_map_init(&seen);
+    *secrets = DV_NEW_ARRAY(arena, const struct dv_api_secret *, pod->spec.n_image_pull_secrets);
+    for (size_t i = 0; i < pod->spec.n_image_pull_secrets; i++) {
+        const struct dv_api_local_object_reference *named = &pod->spec.image_pull_secrets[i];
+        const struct dv_api_secret *secret = dv_workload_secret(&op->objects, named->name);
+
+        if (secret && !dv_map_set(&seen, named->name, &pod->spec.image_pull_secrets[i]))
+            (*secrets)[n++] = secret;
+    }
+    dv_map_fini(&seen);
+    return n;
+}
+
+static void on_objects(struct dv_pod_objects *op, const struct dv_err *err)
+{
+    struct dv_runner_job *job = DV_CONTAINER(op, struct dv_runner_job, objects);
+    struct dv_runner_pull *part = &job->part.pull;
+
+    (void)err; /* secrets that could not be got are as good as none: the image may be public */
+    *part = (struct dv_runner_pull){
+        .registry = dv_pull_registry(job->action.image),
+        .work = {.run = find_auths, .done = on_auths},
+    };
+    part->n_secrets = find_secrets(op, dv_runner_job_pod(job), job->arena, &part->secrets);
+    job->cancel = NULL; /* the credentials are found in a moment */
+    if (part->n_secrets > 0)
+        dv_work_start(&part->work, job->pod->runner->loop);
+    else
+        on_auths(&part->work, NULL);
 }
 
 void dv_runner_begin_pull(struct dv_runner_job *job)

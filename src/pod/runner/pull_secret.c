@@ -13,6 +13,8 @@
 
 /* Where Docker keeps the credentials of the registry that names without one mean. */
 #define DEFAULT_REGISTRY DV_STR("index.docker.io")
+/* Of all secrets of a pod together: some thousand registries. What one secret may have is less. */
+#define SECRETS_BYTES_MAX (4u << 20)
 
 struct entry {
     dv_str address; /* "registry.example.com:5000/team": host, port, path */
@@ -23,6 +25,7 @@ struct entry {
 struct entries {
     DV_VEC(struct entry) all;
     struct dv_arena *arena;
+    size_t n_bytes; /* that were read */
 };
 
 /* ---- reading secrets ---- */
@@ -101,8 +104,9 @@ static void read_secret(const struct dv_api_secret *secret, struct entries *entr
     const struct dv_json *doc;
     struct dv_err err;
 
-    if ((!is_new && !is_old) || !data)
+    if ((!is_new && !is_old) || !data || data->value.n > SECRETS_BYTES_MAX - entries->n_bytes)
         return;
+    entries->n_bytes += data->value.n;
     doc = dv_json_parse(data->value, NULL, entries->arena, &err);
     if (!doc || !dv_json_is(doc, DV_JSON_OBJECT))
         return;
@@ -176,18 +180,26 @@ static int compare(const void *a, const void *b)
 size_t dv_pull_secret_find(const struct dv_api_secret *const *secrets, size_t n_secrets,
                            dv_str image, struct dv_arena *arena, struct dv_pull_auth **auths)
 {
-    struct entries entries = {.arena = arena};
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
+    struct entries entries = {.arena = scratch};
     bool is_default = is_default_registry(image);
-    size_t n = 0;
+    DV_VEC(struct dv_pull_auth) found = {0};
 
     for (size_t i = 0; i < n_secrets; i++)
         read_secret(secrets[i], &entries);
     if (entries.all.n > 1)
         qsort(entries.all.v, entries.all.n, sizeof(entries.all.v[0]), compare);
-    *auths = DV_NEW_ARRAY(arena, struct dv_pull_auth, entries.all.n);
-    for (size_t i = 0; i < entries.all.n; i++)
-        if (does_match(entries.all.v[i].address, image, arena) ||
-            (is_default && dv_str_eq(entries.all.v[i].address, DEFAULT_REGISTRY)))
-            (*auths)[n++] = entries.all.v[i].auth;
-    return n;
+    for (size_t i = 0; i < entries.all.n; i++) {
+        const struct entry *entry = &entries.all.v[i];
+
+        if (!does_match(entry->address, image, scratch) &&
+            !(is_default && dv_str_eq(entry->address, DEFAULT_REGISTRY)))
+            continue;
+        *dv_vec_add_in(&found, arena) = (struct dv_pull_auth){
+            .username = dv_str_copy(entry->auth.username, arena),
+            .password = dv_str_copy(entry->auth.password, arena),
+        };
+    }
+    *auths = found.v;
+    return found.n;
 }

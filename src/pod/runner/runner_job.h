@@ -26,6 +26,7 @@
 struct CriV1__ImageSpec;
 struct ProtobufCMessage;
 struct dv_api_pod;
+struct dv_api_secret;
 struct dv_arena;
 struct dv_object;
 struct dv_pull_auth;
@@ -51,6 +52,9 @@ struct dv_runner_making {
 /* The pull of an image, see job_image.c. */
 struct dv_runner_pull {
     dv_str registry;
+    struct dv_work work; /* finds the credentials */
+    const struct dv_api_secret **secrets;
+    size_t n_secrets;
     bool has_turn;
     struct dv_pull_auth *auths; /* to be tried one after the other; none: without */
     size_t n_auths;

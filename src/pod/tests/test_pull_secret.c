@@ -1,6 +1,8 @@
 /* Which credentials are used for which image, and in which order. */
 #include "support/docs.h"
 
+#include <string.h>
+
 #include "base/arena.h"
 #include "base/defs.h"
 #include "pod/runner/pull_secret.h"
@@ -111,12 +113,31 @@ static void knows_registries(void **state)
         assert_str(dv_pull_registry(dv_str_from_c(rows[i].image)), rows[i].registry);
 }
 
+/* Whoever makes pods and secrets decides how many there are. */
+static void reads_some_megabytes_and_no_more(void **state)
+{
+    static const char before[] = "{\"auths\":{\"r.io\":{\"username\":\"u\",\"password\":\"p\"}}}";
+    size_t n = 1u << 20;
+    char *large = DV_NEW_ARRAY(arena, char, n + 1);
+    const struct dv_api_secret *secrets[8];
+    struct dv_pull_auth *auths;
+
+    (void)state;
+    memset(large, ' ', n);
+    memcpy(large, before, sizeof(before) - 1);
+    for (size_t i = 0; i < DV_COUNT(secrets); i++)
+        secrets[i] = make(NEW, large);
+    assert_int_equal(
+        dv_pull_secret_find(secrets, DV_COUNT(secrets), DV_STR("r.io/a"), arena, &auths), 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(knows_registries),
         doc_test(finds_credentials_by_address),
         doc_test(tries_secrets_in_their_order),
+        doc_test(reads_some_megabytes_and_no_more),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
