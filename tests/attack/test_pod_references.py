@@ -13,6 +13,7 @@ from test_large_requests import SCALE
 
 SECRETS = f"{CORE}/namespaces/default/secrets"
 N_NAMES = 20000 // SCALE
+N_FILES = 4000
 N_REGISTRIES = 15000 // SCALE
 # Of processor time, in one turn of the loop; the sanitizer build is ten times slower.
 HOLD_S = 0.05 * SCALE
@@ -74,4 +75,19 @@ def test_a_large_pull_secret_that_is_named_often_is_read_once(node, api):
     node.add(pod("p", container(image="registry.invalid/x:1"),
                  imagePullSecrets=[{"name": "large"}] * 2000))
     until(lambda: is_waiting(node, "ErrImagePull"), WAIT_S, lambda: f"a failure; {node.pod('p')}")
+    assert longest_hold_s(api) < HOLD_S
+
+
+def test_annotations_in_many_files_are_printed_once(node, api):
+    """Each file had a copy of its own in davitd's memory: a gigabyte of this pod."""
+    items = [{"path": f"f{number}", "fieldRef": {"fieldPath": "metadata.annotations"}}
+             for number in range(N_FILES)]
+    many = pod("p", container(volumeMounts=[{"name": "v", "mountPath": "/v"}]),
+               volumes=[{"name": "v", "downwardAPI": {"items": items}}])
+    many["metadata"]["annotations"] = {f"k{number}": "v" * 50 for number in range(4000)}
+    longest_hold_s(api)
+    node.add(many)
+    until(lambda: any("have more than" in message for _, message in node.events("p")), WAIT_S,
+          lambda: f"an event; {node.events('p')}")
+    assert node.phase("p") == "Pending"
     assert longest_hold_s(api) < HOLD_S

@@ -1,4 +1,5 @@
 #include <stdio.h>
+#include <string.h>
 
 #include "base/buf.h"
 #include "workload/tests/test_workload.h"
@@ -398,6 +399,66 @@ static void the_pods_own_limit_counts_for_memory(void **state)
     assert_int_equal(plan->n_problems, 1);
 }
 
+/* A pod of n volumes, in each of which are all of its labels k times. */
+static struct dv_volume_plan *plan_copies(size_t n, size_t k, size_t label_bytes)
+{
+    struct dv_api_object_field_selector labels = {.field_path = DV_STR("metadata.labels")};
+    struct dv_api_downward_api_volume_file *items =
+        DV_NEW_ARRAY(arena, struct dv_api_downward_api_volume_file, k);
+    struct dv_api_downward_api_volume_source source = {.items = items, .n_items = k};
+    char *text = DV_NEW_ARRAY(arena, char, label_bytes);
+    struct dv_str_entry label = {
+        .key = DV_STR("l"), .value = {text, label_bytes}
+    };
+    struct dv_workload_pod pod = test_pod("containers: [{name: c, image: x}]");
+    struct dv_api_pod large = *pod.pod;
+    struct dv_volume_input input = {.node = &node, .pod = &pod};
+
+    memset(text, 'x', label_bytes);
+    for (size_t i = 0; i < k; i++)
+        items[i] = (struct dv_api_downward_api_volume_file){.path = dv_str_printf(arena, "f%zu", i),
+                                                            .field_ref = &labels};
+    large.metadata.labels = &label;
+    large.metadata.n_labels = 1;
+    large.spec.volumes = DV_NEW_ARRAY(arena, struct dv_api_volume, n);
+    large.spec.n_volumes = n;
+    large.spec.containers[0].volume_mounts = DV_NEW_ARRAY(arena, struct dv_api_volume_mount, n);
+    large.spec.containers[0].n_volume_mounts = n;
+    for (size_t i = 0; i < n; i++) {
+        large.spec.volumes[i].name = dv_str_printf(arena, "v%zu", i);
+        large.spec.volumes[i].volume_source.downward_api = &source;
+        large.spec.containers[0].volume_mounts[i].name = large.spec.volumes[i].name;
+    }
+    pod.pod = &large;
+    return dv_volume_plan(&input, arena);
+}
+
+/* A pod that is as large as a request may be could fill the memory of davitd with its plan. */
+static void labels_are_printed_once(void **state)
+{
+    struct dv_volume_plan *plan = plan_copies(2, 3, 1000);
+
+    (void)state;
+    assert_int_equal(plan->n_problems, 0);
+    assert_int_equal(plan->volumes[0].files[0].content.n, 1004);
+    for (size_t i = 0; i < 2; i++)
+        for (size_t k = 0; k < 3; k++)
+            assert_ptr_equal(plan->volumes[i].files[k].content.p,
+                             plan->volumes[0].files[0].content.p);
+}
+
+/* And the disk of the node with its files. */
+static void all_files_together_have_a_limit(void **state)
+{
+    struct dv_volume_plan *plan = plan_copies(3, 1000, 100000);
+
+    (void)state;
+    assert_int_equal(plan->volumes[0].n_files, 1000);
+    assert_str(plan->volumes[1].problem,
+               "the files of the pod's volumes have more than 134217728 bytes");
+    assert_int_equal(plan->n_problems, 2);
+}
+
 /* Whoever asks for one learns what it takes. */
 static void images_need_a_runtime_that_mounts_them(void **state)
 {
@@ -454,6 +515,8 @@ int main(void)
         doc_test(a_token_is_got_anew_in_time),
         doc_test(a_volume_that_nobody_mounts_is_left_out),
         doc_test(the_pods_own_limit_counts_for_memory),
+        doc_test(labels_are_printed_once),
+        doc_test(all_files_together_have_a_limit),
         doc_test(images_need_a_runtime_that_mounts_them),
         doc_test(sub_paths_lead_down),
     };

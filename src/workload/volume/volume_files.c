@@ -18,6 +18,10 @@
 /* The reference's limits of a path and of each part of it. */
 #define PATH_BYTES_MAX 4096u
 #define NAME_BYTES_MAX 255u
+/* Of all files of a pod: far more than pods have, and far less than a node. A pod that names one
+ * large object ten thousand times would fill its disk, or its memory. */
+#define FILES_BYTES_MAX (128u << 20)
+#define TOO_LARGE "the files of the pod's volumes have more than 134217728 bytes"
 /* Of all problems of one volume together: an event has 1024 bytes. */
 #define PROBLEM_BYTES_MAX 1024u
 /* The API sets defaultMode; a pod that has not passed it has this one. */
@@ -33,8 +37,10 @@ struct file {
 
 /* What is gathered for one volume. Only texts of ours and names go into problems: no contents. */
 struct gathering {
+    struct dv_volume_filling *filling;
     const struct dv_volume_input *input;
     struct dv_arena *arena;
+    bool is_too_large;
     DV_VEC(struct file) files;
     DV_VEC(dv_str) problems;
     unsigned mode; /* of files that have none of their own */
@@ -115,6 +121,13 @@ static void add_file(struct gathering *all, dv_str path, const int64_t *mode, dv
         add_problem(all, dv_str_printf(all->arena, "invalid path: %s: %.*s", fault, DV_FMT(path)));
         return;
     }
+    if (content.n > FILES_BYTES_MAX - all->filling->n_bytes) {
+        if (!all->is_too_large)
+            add_problem(all, DV_STR(TOO_LARGE));
+        all->is_too_large = true;
+        return;
+    }
+    all->filling->n_bytes += content.n;
     file = dv_vec_add_in(&all->files, all->arena);
     file->file = (struct dv_volume_file){.path = clean, .content = content, .mode = bits};
     file->order = all->files.n;
@@ -267,6 +280,31 @@ static void add_secret(struct gathering *all, dv_str name, const bool *optional,
 
 /* ---- the pod itself ---- */
 
+/* Where the text of all labels or annotations is kept; NULL: the field is another one. */
+static dv_str *kept_text(const struct gathering *all, dv_str path)
+{
+    if (dv_str_eq(path, DV_STR("metadata.labels")))
+        return &all->filling->labels;
+    if (dv_str_eq(path, DV_STR("metadata.annotations")))
+        return &all->filling->annotations;
+    return NULL;
+}
+
+static bool read_field(const struct gathering *all,
+                       const struct dv_api_object_field_selector *field, dv_str *value,
+                       struct dv_err *err)
+{
+    dv_str *kept = kept_text(all, field->field_path);
+
+    if (kept && kept->n > 0)
+        *value = *kept;
+    else if (!dv_downward_file(all->input->pod, field, all->arena, value, err))
+        return false;
+    if (kept)
+        *kept = *value;
+    return true;
+}
+
 static bool read_downward(const struct gathering *all,
                           const struct dv_api_downward_api_volume_file *file, dv_str *value,
                           struct dv_err *err)
@@ -275,7 +313,7 @@ static bool read_downward(const struct gathering *all,
 
     *value = DV_STR("");
     if (file->field_ref)
-        return dv_downward_file(input->pod, file->field_ref, all->arena, value, err);
+        return read_field(all, file->field_ref, value, err);
     if (file->resource_field_ref)
         return dv_downward_file_resource(input->node, input->pod, file->resource_field_ref,
                                          all->arena, value, err);
@@ -391,11 +429,11 @@ static unsigned mode_of(const int64_t *mode)
     return mode ? (unsigned)*mode & MODE_BITS : MODE_DEFAULT;
 }
 
-void dv_volume_fill(const struct dv_volume_input *input, const struct dv_api_volume *source,
-                    struct dv_arena *arena, struct dv_volume *volume)
+void dv_volume_fill(struct dv_volume_filling *filling, const struct dv_api_volume *source,
+                    struct dv_volume *volume)
 {
     const struct dv_api_volume_source *from = &source->volume_source;
-    struct gathering all = {.input = input, .arena = arena};
+    struct gathering all = {.filling = filling, .input = filling->input, .arena = filling->arena};
 
     if (from->config_map) {
         all.mode = mode_of(from->config_map->default_mode);

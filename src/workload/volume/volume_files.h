@@ -2,6 +2,8 @@
 #ifndef DV_WORKLOAD_VOLUME_FILES_H
 #define DV_WORKLOAD_VOLUME_FILES_H
 
+#include <stdint.h>
+
 #include "base/str.h"
 
 struct dv_api_volume;
@@ -9,8 +11,17 @@ struct dv_arena;
 struct dv_volume;
 struct dv_volume_input;
 
+/* What the volumes of one pod have in common: zeroed, with the first two set. */
+struct dv_volume_filling {
+    const struct dv_volume_input *input;
+    struct dv_arena *arena;
+    uint64_t n_bytes;   /* of all files so far */
+    dv_str labels;      /* as a file has all of them; printed once, however many files do */
+    dv_str annotations; /* the same */
+};
+
 /* Sets the files of a volume that has some, or its problem. */
-void dv_volume_fill(const struct dv_volume_input *input, const struct dv_api_volume *source,
-                    struct dv_arena *arena, struct dv_volume *volume);
+void dv_volume_fill(struct dv_volume_filling *filling, const struct dv_api_volume *source,
+                    struct dv_volume *volume);
 
 #endif

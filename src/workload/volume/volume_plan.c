@@ -1,6 +1,7 @@
 /* volume_plan.c - each volume of a pod: what kind it is, where it lies, how large it may be. */
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -9,6 +10,7 @@
 #include "base/name.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "number/number.h"
 #include "resource/resource.h"
 #include "workload/volume.h"
@@ -20,30 +22,37 @@
 
 /* ---- which volumes are used ---- */
 
-static bool mounts_it(const struct dv_api_container *container, dv_str name)
+typedef DV_VEC(dv_str) name_list;
+
+static void add_mounts(const struct dv_api_container *container, struct dv_arena *arena,
+                       name_list *names)
 {
     for (size_t i = 0; i < container->n_volume_mounts; i++)
-        if (dv_str_eq(container->volume_mounts[i].name, name))
-            return true;
+        *dv_vec_add_in(names, arena) = container->volume_mounts[i].name;
     for (size_t i = 0; i < container->n_volume_devices; i++)
-        if (dv_str_eq(container->volume_devices[i].name, name))
-            return true;
-    return false;
+        *dv_vec_add_in(names, arena) = container->volume_devices[i].name;
+}
+
+/* Returns the names of what the containers mount, sorted: there may be tens of thousands. */
+static struct dv_strs find_used(const struct dv_api_pod_spec *spec, struct dv_arena *arena)
+{
+    name_list names = {0};
+
+    for (size_t i = 0; i < spec->n_init_containers; i++)
+        add_mounts(&spec->init_containers[i], arena, &names);
+    for (size_t i = 0; i < spec->n_containers; i++)
+        add_mounts(&spec->containers[i], arena, &names);
+    for (size_t i = 0; i < spec->n_ephemeral_containers; i++)
+        add_mounts(&spec->ephemeral_containers[i].ephemeral_container_common, arena, &names);
+    if (names.n > 0)
+        qsort(names.v, names.n, sizeof(names.v[0]), dv_str_compare);
+    return (struct dv_strs){.v = names.v, .n = names.n};
 }
 
 /* A volume that no container mounts is not made, and what it lacks stops nobody. */
-static bool is_used(const struct dv_api_pod_spec *spec, dv_str name)
+static bool is_used(const struct dv_strs *used, dv_str name)
 {
-    for (size_t i = 0; i < spec->n_init_containers; i++)
-        if (mounts_it(&spec->init_containers[i], name))
-            return true;
-    for (size_t i = 0; i < spec->n_containers; i++)
-        if (mounts_it(&spec->containers[i], name))
-            return true;
-    for (size_t i = 0; i < spec->n_ephemeral_containers; i++)
-        if (mounts_it(&spec->ephemeral_containers[i].ephemeral_container_common, name))
-            return true;
-    return false;
+    return used->n > 0 && bsearch(&name, used->v, used->n, sizeof(used->v[0]), dv_str_compare);
 }
 
 /* ---- sizes ---- */
@@ -207,16 +216,16 @@ static void plan_host_path(const struct dv_api_host_path_volume_source *source,
 }
 
 /* Files are in memory unless they are a config map's: whoever reads the disk finds no secret. */
-static void plan_files(const struct dv_volume_input *input, const struct dv_api_volume *source,
-                       struct dv_arena *arena, struct dv_volume *volume)
+static void plan_files(struct dv_volume_filling *filling, const struct dv_api_volume *source,
+                       struct dv_volume *volume)
 {
     volume->is_read_only = true;
     volume->kind = DV_VOLUME_FILES;
     if (!source->volume_source.config_map) {
         volume->kind = DV_VOLUME_MEMORY_FILES;
-        volume->size_bytes = memory_bytes(input, NULL);
+        volume->size_bytes = memory_bytes(filling->input, NULL);
     }
-    dv_volume_fill(input, source, arena, volume);
+    dv_volume_fill(filling, source, volume);
 }
 
 static dv_str plugin_of(const struct dv_api_volume_source *source)
@@ -245,10 +254,11 @@ static void plan_image(const struct dv_workload_node *node, struct dv_arena *are
             DV_FMT(node->runtime_name), DV_FMT(node->runtime_version));
 }
 
-static void plan_volume(const struct dv_volume_input *input, const struct dv_volume_plan *plan,
-                        const struct dv_api_volume *source, struct dv_arena *arena,
-                        struct dv_volume *volume)
+static void plan_volume(struct dv_volume_filling *filling, const struct dv_volume_plan *plan,
+                        const struct dv_api_volume *source, struct dv_volume *volume)
 {
+    const struct dv_volume_input *input = filling->input;
+    struct dv_arena *arena = filling->arena;
     const struct dv_api_volume_source *from = &source->volume_source;
 
     volume->name = source->name;
@@ -265,7 +275,7 @@ static void plan_volume(const struct dv_volume_input *input, const struct dv_vol
     else if (from->image)
         plan_image(input->node, arena, volume);
     else if (volume->plugin.n > 0)
-        plan_files(input, source, arena, volume);
+        plan_files(filling, source, volume);
     else
         volume->problem = DV_STR("no volume plugin matched: this node has emptyDir, hostPath, "
                                  "configMap, secret, downwardAPI, projected and image volumes");
@@ -279,6 +289,8 @@ struct dv_volume_plan *dv_volume_plan(const struct dv_volume_input *input, struc
 {
     const struct dv_api_pod_spec *spec = &input->pod->pod->spec;
     struct dv_volume_plan *plan = DV_NEW(arena, struct dv_volume_plan);
+    struct dv_volume_filling filling = {.input = input, .arena = arena};
+    struct dv_strs used = find_used(spec, arena);
 
     plan->uid = input->pod->uid;
     plan->pod_dir = dv_workload_pod_dir(input->node, input->pod, arena);
@@ -292,9 +304,9 @@ struct dv_volume_plan *dv_volume_plan(const struct dv_volume_input *input, struc
     for (size_t i = 0; i < spec->n_volumes; i++) {
         struct dv_volume *volume = &plan->volumes[plan->n_volumes];
 
-        if (!is_used(spec, spec->volumes[i].name))
+        if (!is_used(&used, spec->volumes[i].name))
             continue;
-        plan_volume(input, plan, &spec->volumes[i], arena, volume);
+        plan_volume(&filling, plan, &spec->volumes[i], volume);
         plan->n_volumes++;
         plan->n_problems += volume->problem.n > 0;
     }
