@@ -1,6 +1,5 @@
 /* cmd_logs.c - what the containers of a pod have written. */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/arena.h"
 #include "base/buf.h"

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/defs.h"
 #include "base/err.h"
 #include "base/str.h"
 #include "cli/cli.h"

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/defs.h"
 #include "base/err.h"
 #include "loop/loop.h"
 

@@ -13,7 +13,6 @@
 #define DV_SERVE_POD_LOG_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/calendar.h"

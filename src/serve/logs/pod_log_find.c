@@ -1,6 +1,5 @@
 /* pod_log_find.c - where the log of a container is: what the node's status and the runtime say. */
 #include "base/arena.h"
-#include "base/defs.h"
 #include "base/str.h"
 #include "cri/cri.h"
 #include "pod/runner.h"

@@ -2,7 +2,6 @@
 #include <stddef.h>
 
 #include "base/arena.h"
-#include "base/num.h"
 #include "base/vec.h"
 #include "resource/misfit.h"
 #include "resource/resource.h"

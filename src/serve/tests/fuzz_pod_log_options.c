@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "base/calendar.h"
 #include "base/str.h"
+#include "podlog/podlog.h"
 #include "resource/resource.h"
 #include "serve/logs/pod_log.h"
 

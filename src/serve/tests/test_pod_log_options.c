@@ -1,7 +1,9 @@
 #include "support/dvtest.h"
 
 #include "base/arena.h"
+#include "base/calendar.h"
 #include "base/defs.h"
+#include "podlog/podlog.h"
 #include "resource/resource.h"
 #include "serve/logs/pod_log.h"
 

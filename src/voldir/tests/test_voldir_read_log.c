@@ -1,7 +1,6 @@
 #include "support/dvtest.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>

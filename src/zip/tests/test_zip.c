@@ -6,7 +6,6 @@
 
 #include "base/buf.h"
 #include "base/defs.h"
-#include "base/err.h"
 #include "zip/zip.h"
 
 #define PACKED_BYTES_MAX (1u << 20)
