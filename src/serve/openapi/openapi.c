@@ -70,11 +70,20 @@ static const struct operation of_object[] = {
     {"post",   "post",   DV_CAN_CREATE, true,  false, WRITE_PARAMS         },
 };
 
+static const struct operation of_log[] = {
+    {"get", "get", DV_CAN_GET, false, false,
+     "container,follow,insecureSkipTLSVerifyBackend,limitBytes,previous,sinceSeconds,sinceTime,"
+     "stream,tailLines,timestamps"},
+};
+
 static const char *type_of_param(dv_str name)
 {
-    static const char *const flags[] = {"allowWatchBookmarks", "force", "orphanDependents",
-                                        "sendInitialEvents", "watch"};
-    static const char *const numbers[] = {"gracePeriodSeconds", "limit", "timeoutSeconds"};
+    static const char *const flags[] = {
+        "allowWatchBookmarks", "follow",   "force",
+        "orphanDependents",    "previous", "insecureSkipTLSVerifyBackend",
+        "sendInitialEvents",   "watch",    "timestamps"};
+    static const char *const numbers[] = {"gracePeriodSeconds", "limit",     "limitBytes",
+                                          "sinceSeconds",       "tailLines", "timeoutSeconds"};
 
     for (size_t i = 0; i < DV_COUNT(flags); i++)
         if (dv_str_eq(name, dv_str_from_c(flags[i])))
@@ -122,6 +131,14 @@ static void add_content(const struct paths *paths, dv_str schema)
                       DV_FMT(schema));
 }
 
+/* Says that the answer is text. */
+static void add_text(const struct paths *paths)
+{
+    dv_buf_add_c(paths->buf, paths->schemas->is_v3
+                                 ? "\"content\":{\"text/plain\":{\"schema\":{\"type\":\"string\"}}}"
+                                 : "\"schema\":{\"type\":\"string\"}");
+}
+
 /* Adds the body. Patches come in four forms, and clients choose by the list of those that there
  * are. */
 static void add_body(const struct paths *paths, const struct operation *operation, dv_str schema)
@@ -145,7 +162,7 @@ static void add_operation(const struct paths *paths, const struct operation *ope
     dv_str group = is_elsewhere ? resource->kind_group : paths->schemas->group;
     dv_str version = is_elsewhere ? resource->kind_version : paths->schemas->version;
     dv_str kind = resource->of && !is_elsewhere ? resource->kind : DV_STR_NONE;
-    dv_str one = dv_schemas_add(paths->schemas, message, kind);
+    dv_str one = message ? dv_schemas_add(paths->schemas, message, kind) : DV_STR_NONE;
     dv_str answer =
         operation->is_list ? dv_schemas_add_list(paths->schemas, message, resource->kind) : one;
 
@@ -157,7 +174,10 @@ static void add_operation(const struct paths *paths, const struct operation *ope
     if (operation->has_body && paths->schemas->is_v3)
         add_body(paths, operation, one);
     dv_buf_add_c(paths->buf, "\"responses\":{\"200\":{\"description\":\"OK\",");
-    add_content(paths, answer);
+    if (message)
+        add_content(paths, answer);
+    else
+        add_text(paths);
     dv_buf_printf(paths->buf,
                   "}},\"x-kubernetes-action\":\"%s\",\"x-kubernetes-group-version-kind\":{"
                   "\"group\":\"%.*s\",\"kind\":\"%.*s\",\"version\":\"%.*s\"}}",
@@ -217,6 +237,12 @@ static void add_resource(struct paths *paths, const struct dv_api_resource *reso
     struct place everywhere = {of_collection, DV_COUNT(of_collection), DV_CAN_LIST, false, false,
                                "All"};
 
+    if (dv_str_eq(resource->subresource, DV_STR("log"))) {
+        object.operations = of_log;
+        object.n_operations = DV_COUNT(of_log);
+        add_path(paths, resource, &object);
+        return;
+    }
     if (!message_of(resource))
         return;
     if (resource->subresource.n) {

@@ -130,6 +130,28 @@ static void patches_are_described_for_validation_by_the_server(void **state)
     dv_documents_free(documents);
 }
 
+static void a_log_is_told_to_be_text(void **state)
+{
+    static const char *const way[] = {
+        "paths",      "/api/v1/namespaces/{namespace}/pods/{name}/log",
+        "get",        "responses",
+        "200",        "content",
+        "text/plain", "schema"};
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    struct dv_documents *documents = dv_documents_new();
+    const struct dv_json *at =
+        parse(dv_documents_openapi_v3(documents, DV_STR("api/v1"))->text, arena);
+
+    (void)state;
+    for (size_t i = 0; i < DV_COUNT(way); i++) {
+        at = dv_json_get(at, dv_str_from_c(way[i]));
+        if (i == 2)
+            assert_non_null(find_named(dv_json_get(at, DV_STR("parameters")), "tailLines"));
+    }
+    assert_str(text_of(dv_json_get(at, DV_STR("type"))), "string");
+    dv_documents_free(documents);
+}
+
 static void lists_say_how_they_are_merged(void **state)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
@@ -155,6 +177,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(resources_are_listed_as_the_reference_lists_them),
         cmocka_unit_test(openapi_documents_are_whole),
+        cmocka_unit_test(a_log_is_told_to_be_text),
         cmocka_unit_test(patches_are_described_for_validation_by_the_server),
         cmocka_unit_test(lists_say_how_they_are_merged),
     };

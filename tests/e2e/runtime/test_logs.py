@@ -1,6 +1,8 @@
 """The logs of containers: of which instance, which lines, in which form, for which clients."""
 
 import datetime
+import json
+import os
 
 import pytest
 from kubectls import OLD, Kubectl, find_kubectl
@@ -173,3 +175,24 @@ def test_davit_logs(node):
             (["p", "--since", "x"], 2, "--since needs a value: DURATION")]:
         done = run_davit("logs", *words, *where)
         assert done.returncode == status and said in done.stderr, done
+
+
+def test_of_a_static_pod_and_of_one_that_is_being_deleted(make_node, short_dir):
+    folder = os.path.join(short_dir, "m")
+    os.mkdir(folder)
+    node = make_node("--pod-manifest-path", folder).start()
+    made = pod("web", container(script="echo from a file; sleep 1000"))
+    del made["spec"]["nodeName"]
+    with open(os.path.join(folder, "web.json"), "w", encoding="utf-8") as file:
+        json.dump(made, file)
+    node.add(pod("ends", container(script="trap 'echo last; sleep 3; exit' TERM; echo first; "
+                                          "while :; do sleep 0.1; done"),
+                 terminationGracePeriodSeconds=20))
+    until(lambda: read(node, "web-n1").body == b"from a file\n", WAIT_S, "the mirror's log")
+    until(lambda: read(node, "ends").body == b"first\n", WAIT_S, "the pod runs")
+    connection, answer = node.api().open("GET", f"{PODS}/ends/log?follow=true")
+    node.delete("ends")
+    assert answer.read() == b"first\nlast\n"  # to the container's end
+    connection.close()
+    node.wait_gone("ends")
+    assert read(node, "ends").status == 404
