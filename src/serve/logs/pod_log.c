@@ -190,14 +190,16 @@ void dv_pod_log_start(struct dv_pod_logs *logs, struct dv_pod_log *log,
                       const struct dv_pod_log_target *target,
                       const struct dv_pod_log_options *options, struct dv_rest_call *call)
 {
+    const struct dv_runner *runner = logs->node->runner;
+
     log->logs = logs;
     log->arena = dv_arena_new();
     log->uid = dv_str_copy(target->uid, log->arena);
     log->id = dv_str_copy(target->id, log->arena);
     log->read = (struct dv_voldir_read_log){
         .done = on_read,
-        .log =
-            dv_voldir_log_new(dv_runner_log_dir(logs->node->runner), target->path, &options->show),
+        .log = dv_voldir_log_new(runner ? dv_runner_log_dir(runner) : DV_STR_NONE, target->path,
+                                 &options->show),
     };
     if (options->show.is_followed)
         log->dir = dv_log_dirs_join(&logs->dirs, target->path);
@@ -206,7 +208,10 @@ void dv_pod_log_start(struct dv_pod_logs *logs, struct dv_pod_log *log,
     log->stream.room = on_room;
     log->stream.ended = on_ended;
     dv_rest_stream_start(&log->stream, call, 200);
-    read_next(log);
+    if (logs->is_stopped)
+        finish(log);
+    else
+        read_next(log);
 }
 
 /* ---- all ---- */
