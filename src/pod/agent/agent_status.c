@@ -158,7 +158,8 @@ static void clear_empty(struct dv_json *status, struct dv_arena *arena)
 
     clear_absent(status, texts, DV_COUNT(texts), arena);
     for (; condition; condition = dv_json_next(condition))
-        clear_absent(condition, texts, DV_COUNT(texts), arena);
+        if (!dv_json_get(condition, DV_STR("$patch")))
+            clear_absent(condition, texts, DV_COUNT(texts), arena);
 }
 
 void dv_agent_replace_list(struct dv_json *status, dv_str name, struct dv_arena *arena)
@@ -226,14 +227,38 @@ static struct dv_json *encode_life(const struct dv_agent_pod *pod, struct dv_are
     return encoded;
 }
 
+/* Takes back what the status said while the pod was admitted: a pod that is refused has no
+ * containers that wait, as kubectl would show it to have. */
+static void take_back(struct dv_json *status, struct dv_arena *arena)
+{
+    static const char *const lists[] = {"initContainerStatuses", "containerStatuses"};
+    static const char *const types[] = {DV_DEVICES_READY, "PodReadyToStartContainers",
+                                        "Initialized", "Ready", "ContainersReady"};
+    struct dv_json *conditions = dv_json_new_array(arena);
+
+    clear_absent(status, lists, DV_COUNT(lists), arena);
+    for (size_t i = 0; i < DV_COUNT(types); i++) {
+        struct dv_json *gone = dv_json_new_object(arena);
+
+        dv_json_set(gone, DV_STR("type"), dv_json_new_str(dv_str_from_c(types[i]), arena), arena);
+        dv_json_set(gone, DV_STR("$patch"), dv_json_new_str(DV_STR("delete"), arena), arena);
+        dv_json_append(conditions, gone);
+    }
+    dv_json_set(status, DV_STR("conditions"), conditions, arena);
+}
+
 static struct dv_json *encode_own(const struct dv_agent_pod *pod, struct dv_arena *arena)
 {
     const struct dv_api_pod *value = value_of(pod);
     struct dv_api_pod_status status = {.qos_class = value->status.qos_class};
+    struct dv_json *encoded;
 
     if (!fill(pod, arena, &status) || (dv_pod_is_terminal(value) && !pod->is_static))
         return NULL; /* a pod that has succeeded or failed does not change its phase again */
-    return dv_encode_patch(&dv_message_pod_status, &status, arena);
+    encoded = dv_encode_patch(&dv_message_pod_status, &status, arena);
+    if (pod->state == DV_AGENT_REFUSED && (pod->written > 0 || value->status.n_container_statuses))
+        take_back(encoded, arena);
+    return encoded;
 }
 
 struct dv_json *dv_agent_status(const struct dv_agent_pod *pod, struct dv_arena *arena)

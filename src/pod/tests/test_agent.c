@@ -245,6 +245,29 @@ static void a_pod_that_vanishes_while_it_is_admitted_holds_nothing(void **state)
     expect(world, "p2", READY);
 }
 
+/* kubectl shows a reason for which a container waits before that of the pod. */
+static void a_refused_pod_has_no_containers_that_wait(void **state)
+{
+    struct world *world = *state;
+    const struct dv_api_pod_status *status;
+
+    world_close(world);
+    world->is_strict = true; /* a plugin that fails is not asked again */
+    world_open(world);
+    settle(world);
+    world->plugin.holds_allocate = true;
+    create_pod(world, "p1", 1, NULL);
+    expect(world, "p1", "Pending AdmittingPod");
+    assert_int_equal(pod_of(world, "p1")->status.n_container_statuses, 1);
+    pass(world, 61000); /* what is not answered in a minute has failed */
+    expect(world, "p1", "Failed UnexpectedAdmissionError");
+    status = &pod_of(world, "p1")->status;
+    assert_int_equal(status->n_container_statuses, 0);
+    for (size_t i = 0; i < status->n_conditions; i++)
+        assert_str(status->conditions[i].type, "PodScheduled");
+    expect_held(world, "");
+}
+
 static void a_pod_of_the_same_name_is_another_pod(void **state)
 {
     struct world *world = *state;
@@ -491,6 +514,7 @@ int main(void)
         world_test(a_release_ends_the_grace_period),
         world_test(a_pod_that_vanishes_is_released),
         world_test(a_pod_that_vanishes_while_it_is_admitted_holds_nothing),
+        world_test(a_refused_pod_has_no_containers_that_wait),
         world_test(a_pod_of_the_same_name_is_another_pod),
         world_test(a_pod_with_finalizers_is_removed_now_and_then),
         world_test(a_pod_that_is_told_to_have_failed_gives_back_what_it_holds),
