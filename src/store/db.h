@@ -127,6 +127,8 @@ DV_CHECKED bool dv_store_db_add_spaces(struct dv_store_db *db, struct dv_err *er
 /* Sets *set_aside to the path of the damaged file that the database notes, on the heap; NULL when
  * it notes none. */
 DV_CHECKED bool dv_store_db_load_note(struct dv_store_db *db, char **set_aside, struct dv_err *err);
+DV_CHECKED bool dv_store_db_add_note(struct dv_store_db *db, const char *set_aside,
+                                     struct dv_err *err);
 DV_CHECKED bool dv_store_db_drop_note(struct dv_store_db *db, struct dv_err *err);
 
 #endif

@@ -173,7 +173,7 @@ static bool use_wal(struct dv_store_db *db, struct dv_err *err)
                    answer ? answer : "unknown");
 }
 
-static bool add_note(struct dv_store_db *db, const char *set_aside, struct dv_err *err)
+bool dv_store_db_add_note(struct dv_store_db *db, const char *set_aside, struct dv_err *err)
 {
     static const char text[] = "REPLACE INTO _davit (k, v) VALUES ('set_aside', ?1)";
     sqlite3_stmt *statement = dv_store_db_prepare(db, text, err);
@@ -205,7 +205,7 @@ static bool fill(struct dv_store_db *db, const char *set_aside, struct dv_err *e
     if (!exec_with_number(db, "page_size", DV_STORE_PAGE_BYTES, err) ||
         !exec_with_number(db, "application_id", APPLICATION_ID, err) || !dv_store_db_begin(db, err))
         return false;
-    if (!make_spaces(db, err) || (set_aside && !add_note(db, set_aside, err))) {
+    if (!make_spaces(db, err) || (set_aside && !dv_store_db_add_note(db, set_aside, err))) {
         dv_store_db_rollback(db);
         return false;
     }

@@ -183,7 +183,7 @@ static void close_if_over(struct dv_store *store)
     (void)pthread_mutex_lock(&store->lock);
     is_over = store->is_stopped && dv_list_is_empty(&store->finished);
     (void)pthread_mutex_unlock(&store->lock);
-    if (!is_over || store->is_joined || !dv_list_is_empty(&store->refused))
+    if (!is_over || store->is_joined || store->n_copies > 0 || !dv_list_is_empty(&store->refused))
         return;
     store->is_joined = true;
     (void)pthread_join(store->thread, NULL); /* the thread is ours and joined once: cannot fail */
@@ -211,6 +211,7 @@ static void on_woken(void *ctx)
         store->options.trouble(store->options.ctx, trouble.code == DV_OK ? NULL : &trouble);
     while ((link = dv_list_shift(&finished)) != NULL)
         end_batch(store, DV_CONTAINER(link, struct dv_store_batch, link));
+    dv_store_end_copies(store);
     close_if_over(store);
 }
 
@@ -258,6 +259,8 @@ static struct dv_store *new_store(struct dv_loop *loop, const struct dv_store_op
     dv_list_init(&store->refused);
     dv_list_init(&store->queued);
     dv_list_init(&store->finished);
+    dv_list_init(&store->copies);
+    dv_list_init(&store->copied);
     (void)pthread_mutex_init(&store->lock, NULL); /* cannot fail with default attributes */
     (void)pthread_cond_init(&store->more, NULL);
     return store;

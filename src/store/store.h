@@ -23,6 +23,7 @@
 #include "base/str.h"
 #include "loop/loop.h"
 
+struct dv_arena;
 struct dv_store;
 
 /* The limits of a row: an API object has at most 3 MiB, a key is a few names. */
@@ -155,6 +156,35 @@ struct dv_store_write {
  * (refusals by the queue's bounds excepted: they come at once). */
 void dv_store_write(struct dv_store *store, struct dv_store_write *write,
                     const struct dv_store_change *changes, size_t n_changes);
+
+/* ---- copies ---- */
+
+/* One copy of the whole file, embedded in what waits for it; lent to the store until `done` has
+ * run. */
+struct dv_store_copy {
+    /* err: NULL when the copy is complete; it is not synced. DV_CANCELLED: the store was closed
+     * before. */
+    void (*done)(struct dv_store_copy *copy, const struct dv_err *err);
+    const char *path; /* an empty file that only the caller knows; lives until `done` */
+    /* The store's own. */
+    struct dv_link link;
+    bool has_failed;
+    struct dv_err err;
+};
+
+/* Copies what the file is at one moment between now and `done`, with all writes that are done now.
+ * Writes go on meanwhile. Not for a store that is being closed. */
+void dv_store_copy(struct dv_store *store, struct dv_store_copy *copy);
+
+/* Checks that a file that nobody uses is a whole store of this or an older version. Blocks, for as
+ * long as reading it takes. */
+DV_CHECKED bool dv_store_check_file(const char *path, struct dv_err *err);
+
+/* Lets a copy of the file `from` take the place of the store at `path`, whole or not at all. Files
+ * that are there are kept, under the name *former, in `arena`; empty: there were none. Blocks.
+ * DV_ALREADY_EXISTS: a process has the store open. */
+DV_CHECKED bool dv_store_restore(dv_str path, const char *from, struct dv_arena *arena,
+                                 dv_str *former, struct dv_err *err);
 
 /* ---- numbers for metrics ---- */
 

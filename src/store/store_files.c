@@ -172,7 +172,9 @@ static bool move_aside(const char *path, const char *set_aside, const char *suff
 
     if (!is_there(path))
         return true;
-    (void)snprintf(to, sizeof(to), "%s%s", set_aside, suffix); /* SUFFIX_BYTES_MAX leaves room */
+    /* SUFFIX_BYTES_MAX leaves room: nothing is cut. */
+    (void)snprintf(to, sizeof(to), "%.*s%s", (int)(sizeof(to) - sizeof("-journal")), set_aside,
+                   suffix);
     return move(path, to, err);
 }
 
@@ -185,9 +187,9 @@ static bool finish(const struct dv_store_files *files, const char *set_aside, st
            move(files->next, files->path, err) && sync_dir(files, err);
 }
 
-/* Prints the name for a damaged file, with the time as "20240501T120000.123456Z": without the
- * characters that are awkward in names. */
-static void print_name(const char *path, char name[PATH_MAX])
+/* Prints the name for an old file, with the time as "20240501T120000.123456Z": without the
+ * characters that are awkward in names. `what` has at most as many letters as "damaged". */
+static void print_name(const char *path, const char *what, char name[PATH_MAX])
 {
     char time[DV_TIME_BYTES];
     size_t n = 0;
@@ -197,7 +199,7 @@ static void print_name(const char *path, char name[PATH_MAX])
         if (*c != '-' && *c != ':')
             time[n++] = *c;
     time[n] = '\0';
-    (void)snprintf(name, PATH_MAX, "%s.damaged-%s", path, time); /* SUFFIX_BYTES_MAX leaves room */
+    (void)snprintf(name, PATH_MAX, "%s.%s-%s", path, what, time); /* SUFFIX_BYTES_MAX leaves room */
 }
 
 static bool make_and_finish(const struct dv_store_files *files,
@@ -211,7 +213,7 @@ static bool make_and_finish(const struct dv_store_files *files,
         .rows_from = rest == DV_STORE_KEEP_ROWS && is_there(files->path) ? files->path : NULL,
     };
 
-    print_name(files->path, set_aside);
+    print_name(files->path, "damaged", set_aside);
     return make(files, &content, files->next, err) && finish(files, set_aside, err);
 }
 
@@ -277,12 +279,26 @@ bool dv_store_files_prepare(const struct dv_store_files *files,
     return true;
 }
 
+void dv_store_files_name_former(const struct dv_store_files *files, char name[PATH_MAX])
+{
+    print_name(files->path, "former", name);
+}
+
+bool dv_store_files_take_tmp(const struct dv_store_files *files, const char *set_aside,
+                             struct dv_err *err)
+{
+    /* The mark speaks of the old log. Without it the worst is that a cut log is not noticed. */
+    (void)unlink(files->mark);
+    return sync_path(files->tmp, O_NOFOLLOW, err) && move(files->tmp, files->next, err) &&
+           sync_dir(files, err) && finish(files, set_aside, err);
+}
+
 bool dv_store_files_drop_wal(const struct dv_store_files *files, char name[PATH_MAX],
                              struct dv_err *err)
 {
     char set_aside[PATH_MAX];
 
-    print_name(files->path, set_aside);
+    print_name(files->path, "damaged", set_aside);
     (void)snprintf(name, PATH_MAX, "%.*s-wal", PATH_MAX - 5,
                    set_aside); /* the same name that move_aside gives */
     return move_aside(files->wal, set_aside, "-wal", err) && sync_dir(files, err);

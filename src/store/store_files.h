@@ -7,6 +7,7 @@
  *     path.tmp        a new database being made; worthless after a crash
  *     path.next       a new database, complete. While it is there, path and path-wal are to be set
  *                     aside under the name that it notes, and it is to take their place.
+ *     path.copying    a copy that is being made for somebody; worthless after a crash
  *
  * So a database at `path` is always a complete one, and a crash between any two steps of a
  * replacement is finished by the next open: the damaged file is never used again, and its name is
@@ -61,6 +62,13 @@ DV_CHECKED bool dv_store_files_prepare(const struct dv_store_files *files,
 DV_CHECKED bool dv_store_files_replace(const struct dv_store_files *files,
                                        const struct dv_store_schema *schema,
                                        enum dv_store_rest rest, struct dv_err *err);
+
+/* Prints a name under which the files can be kept when another database takes their place. */
+void dv_store_files_name_former(const struct dv_store_files *files, char name[PATH_MAX]);
+/* Lets the database at files->tmp, which is complete and notes `set_aside`, take the place of the
+ * present one, which must be closed and is kept under that name. */
+DV_CHECKED bool dv_store_files_take_tmp(const struct dv_store_files *files, const char *set_aside,
+                                        struct dv_err *err);
 
 /* Moves the log alone out of the way; `name` is set to where it is then. */
 DV_CHECKED bool dv_store_files_drop_wal(const struct dv_store_files *files, char name[PATH_MAX],

@@ -19,6 +19,7 @@
 
 struct dv_arena;
 struct dv_store_batch;
+struct sqlite3_backup;
 
 /* After so many pages (4 MiB) the log is copied into the database (a checkpoint). That happens
  * after those who waited for the commit were told, and the next commits wait for it. Measured with
@@ -31,6 +32,13 @@ struct dv_store_pending {
     uint32_t table;
     dv_str key;
     dv_str why;
+};
+
+/* The copy that the thread is making. */
+struct dv_store_copier {
+    struct dv_store_copy *copy; /* NULL: none */
+    struct dv_store_db to;
+    struct sqlite3_backup *backup;
 };
 
 struct dv_store {
@@ -54,6 +62,7 @@ struct dv_store {
     struct dv_task end_of_turn;
     size_t n_queued;
     size_t queued_bytes;
+    size_t n_copies; /* that have not ended */
     uint64_t loop_epoch;
     uint64_t n_troubles_told;
     char *set_aside; /* NULL: none */
@@ -73,6 +82,7 @@ struct dv_store {
     uint64_t thread_epoch;
     uint64_t checkpoint_at; /* the number of pages in the log at which the next checkpoint is due */
     DV_VEC(struct dv_store_pending) pending;
+    struct dv_store_copier copier;
     bool is_littered;        /* the log holds a part of a commit that failed */
     bool has_worked;         /* the thread has received something */
     bool is_troubled;        /* the disk did not take the last write */
@@ -85,6 +95,8 @@ struct dv_store {
     pthread_cond_t more; /* `queued` or `is_stopping` has changed */
     struct dv_list queued;
     struct dv_list finished;
+    struct dv_list copies; /* dv_store_copy that wait for the thread */
+    struct dv_list copied; /* those that it has ended */
     bool is_stopping;
     bool is_stopped;
     struct dv_err trouble;       /* code DV_OK: none */
@@ -96,6 +108,15 @@ struct dv_store {
 
 /* The thread's function: applies what is queued, until it is told to stop and nothing is queued. */
 void *dv_store_run(void *store);
+
+/* store_copy.c: the first two run on the thread. */
+
+/* Begins the next copy that waits, or goes on with the one under way. */
+void dv_store_copy_step(struct dv_store *store);
+/* Ends all copies, because the file is about to be closed. */
+void dv_store_copy_abort(struct dv_store *store, const struct dv_err *err);
+/* Calls `done` of those that have ended. */
+void dv_store_end_copies(struct dv_store *store);
 
 /* store_aside.c */
 

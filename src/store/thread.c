@@ -217,6 +217,7 @@ static void replace(struct dv_store *store, const struct dv_list *group, struct 
     struct dv_store_batch *first = DV_CONTAINER(dv_list_first(group), struct dv_store_batch, link);
     char *set_aside;
 
+    dv_store_copy_abort(store, err); /* it reads from what is being replaced */
     /* The rows are dropped, because the owner has all of them in memory and writes them again. */
     if (dv_store_recover(store, DV_STORE_DROP_ROWS, &set_aside, err)) {
         free(first->set_aside);
@@ -254,9 +255,15 @@ static struct timespec after_ms(uint64_t ms)
 
 enum taken {
     TAKEN_WORK,
+    TAKEN_COPY, /* nobody writes, but a copy is to be made */
     TAKEN_TIME, /* nothing came in time: check the disk and the files */
     TAKEN_END,  /* the store is stopping */
 };
+
+static bool is_copying(const struct dv_store *store)
+{
+    return store->copier.copy || !dv_list_is_empty(&store->copies);
+}
 
 static enum taken take(struct dv_store *store, struct dv_list *group)
 {
@@ -265,15 +272,18 @@ static enum taken take(struct dv_store *store, struct dv_list *group)
     int errnum = 0;
 
     (void)pthread_mutex_lock(&store->lock);
-    while (dv_list_is_empty(&store->queued) && !store->is_stopping && errnum != ETIMEDOUT) {
+    while (dv_list_is_empty(&store->queued) && !store->is_stopping && !is_copying(store) &&
+           errnum != ETIMEDOUT) {
         /* Until something was submitted, the database may be in use by the loop. */
         if (!store->has_worked)
             (void)pthread_cond_wait(&store->more, &store->lock);
         else
             errnum = pthread_cond_clockwait(&store->more, &store->lock, CLOCK_MONOTONIC, &until);
     }
-    if (dv_list_is_empty(&store->queued))
-        taken = store->is_stopping ? TAKEN_END : TAKEN_TIME;
+    if (dv_list_is_empty(&store->queued) && store->is_stopping)
+        taken = TAKEN_END;
+    else if (dv_list_is_empty(&store->queued))
+        taken = is_copying(store) ? TAKEN_COPY : TAKEN_TIME;
     dv_list_move_all(group, &store->queued);
     (void)pthread_mutex_unlock(&store->lock);
     return taken;
@@ -325,12 +335,17 @@ void *dv_store_run(void *ctx)
             continue;
         }
         store->has_worked = true;
-        run_group(store, &group);
-        give_back(store, &group, false);
+        if (taken == TAKEN_WORK) {
+            run_group(store, &group);
+            give_back(store, &group, false);
+        }
+        dv_store_copy_step(store);
         if (store->db.sql && store->db.n_wal_pages >= store->checkpoint_at)
             /* Failures are counted; writes fail when they go on for long. */
             (void)checkpoint(store, &err);
     }
+    (void)dv_fail(&err, DV_CANCELLED, "store %s: is being closed", store->name);
+    dv_store_copy_abort(store, &err);
     /* This checkpoint lets the mark say that all is in the database before SQLite removes the
      * log. */
     if (store->db.sql && !store->db.is_damaged)
