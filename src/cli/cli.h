@@ -43,6 +43,7 @@ struct dv_cli {
     uint64_t timeout_ms;
     const dv_str *words; /* that are no options */
     size_t n_words;
+    void *verb_ctx; /* the verb's own, for its callbacks */
     /* Options of single verbs, where the verb says it has them. */
     dv_str file;   /* the last one */
     dv_str *files; /* all, in their order */

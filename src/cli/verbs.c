@@ -144,9 +144,11 @@ static const char top_help[] =
     "clears";
 
 static const char state_help[] =
+    "backup writes a copy of all durable state to FILE (-: standard output) while davitd runs;\n"
+    "restore puts it into --state-dir while davitd does not, and keeps what was there.\n"
     "export writes the kubelet's files device-plugins/kubelet_internal_checkpoint,\n"
     "dra_manager_state and dra_health_state into --kubelet-dir from the state in --state-dir;\n"
-    "import reads them from there. davitd must not be running.";
+    "import reads them from there. davitd must not be running for these.";
 
 static const char completion_help[] =
     "Prints a script that lets the shell complete davit's words with the Tab key: verbs, options,\n"
@@ -228,8 +230,8 @@ const struct dv_cli_verb dv_verbs[] = {
     {"top", "",
      "the node on a screen, kept current",
      top_help, "top", dv_cmd_top, DV_PEER_DAEMON},
-    {"state", "import | export",
-     "move a node's allocations from a kubelet to davit and back",
+    {"state", "backup FILE | restore FILE | import | export",
+     "back up all durable state; move allocations from a kubelet and back",
      state_help, "kubelet-dir state-dir", dv_cmd_state, DV_PEER_DAEMON},
     {"simulate", "",
      "how many pods a second the scheduler places, here",

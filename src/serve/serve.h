@@ -32,6 +32,8 @@ struct dv_node {
     struct dv_recorder *recorder; /* records events; NULL: there is no API */
     const struct dv_health *health;
     struct dv_guard *guard; /* judges callers; NULL: all are allowed */
+    struct dv_store *store; /* what is durable */
+    const char *copy_path;  /* where copies of it are made, one at a time */
     dv_str name;
     uint64_t started_wall_ns;
     bool is_strict; /* answers are exactly the reference's, oddities included */

@@ -1,4 +1,5 @@
-/* cmd_state.c - a node moves from a kubelet to davit and back, by the kubelet's own state files. */
+/* cmd_state.c - davit state: a node moves from a kubelet to davit and back, by the kubelet's own
+ * state files; state_backup.c has what concerns backups. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -210,6 +211,12 @@ static const char *path_of(const struct dv_cli *cli, const char *name)
                        cli->arena);
 }
 
+/* Whether the words are this one and a file. */
+static bool is_verb(const struct dv_cli *cli, const char *word)
+{
+    return cli->n_words == 2 && dv_str_eq(cli->words[0], dv_str_from_c(word));
+}
+
 enum dv_exit dv_cmd_state(struct dv_cli *cli)
 {
     struct dv_state_place place = {.cli = cli};
@@ -220,8 +227,12 @@ enum dv_exit dv_cmd_state(struct dv_cli *cli)
     struct dv_err err;
     bool ok;
 
+    if (is_verb(cli, "backup"))
+        return dv_state_backup(cli, dv_str_to_c(cli->words[1], cli->arena));
+    if (is_verb(cli, "restore"))
+        return dv_state_restore(cli, dv_str_to_c(cli->words[1], cli->arena));
     if (!is_export && !is_import)
-        return dv_cli_complain_usage("state", "say import or export");
+        return dv_cli_complain_usage("state", "say backup FILE, restore FILE, import or export");
     ok = open_place(&place, is_export, &err) &&
          (is_export ? export_state : dv_state_import)(&place, &paths, &err);
     close_place(&place);

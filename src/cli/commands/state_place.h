@@ -6,8 +6,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "cli/cli.h"
+
 struct dv_claim_state;
-struct dv_cli;
 struct dv_device_state;
 struct dv_err;
 struct dv_loop;
@@ -37,5 +38,10 @@ struct dv_state_place {
  * read. */
 bool dv_state_import(struct dv_state_place *place, const struct dv_state_paths *paths,
                      struct dv_err *err);
+
+/* state_backup.c: all of the state as one file, from a davitd that runs, and back while none does.
+ */
+enum dv_exit dv_state_backup(struct dv_cli *cli, const char *path);
+enum dv_exit dv_state_restore(struct dv_cli *cli, const char *path);
 
 #endif

@@ -102,6 +102,7 @@ struct dv_node_server *dv_node_server_open(const struct dv_node *node, dv_str pa
         {"/davit.node.v1.Node/ListClaims",       dv_node_handle_list_claims  },
         {"/davit.node.v1.Node/WatchClaims",      dv_node_handle_watch_claims },
         {"/davit.node.v1.Node/ReleaseClaim",     dv_node_handle_release_claim},
+        {"/davit.node.v1.Node/Backup",           dv_node_handle_backup       },
     };
     struct dv_node_server *server = DV_ALLOC(struct dv_node_server);
     const struct dv_service service = {methods, DV_COUNT(methods), server};

@@ -21,6 +21,7 @@ struct dv_node_server {
     struct dv_list claim_listings;
     struct dv_list due_listings; /* those that are to be made anew now */
     struct dv_task listing_task; /* makes them */
+    bool is_backing_up;
 };
 
 /* Decodes the request; NULL: it could not be, and the call is finished. */
@@ -41,6 +42,9 @@ void dv_node_handle_ended(void *ctx, struct dv_server_call *call, dv_str bytes);
 /* node_claims.c: ListClaims, ReleaseClaim */
 void dv_node_handle_list_claims(void *ctx, struct dv_server_call *call, dv_str bytes);
 void dv_node_handle_release_claim(void *ctx, struct dv_server_call *call, dv_str bytes);
+
+/* node_backup.c: Backup */
+void dv_node_handle_backup(void *ctx, struct dv_server_call *call, dv_str bytes);
 
 /* node_watch.c: WatchDevices, WatchPods, WatchClaims */
 void dv_node_handle_watch_claims(void *ctx, struct dv_server_call *call, dv_str bytes);
