@@ -1,4 +1,4 @@
-/* cluster_account.c - service accounts of pods that are created, as the reference's admission
+/* cluster_pod_admit.c - service accounts of pods that are created, as the reference's admission
  * plugin ServiceAccount has it. The account is looked up on the loop; what it says may be applied
  * by a worker. */
 #include <stdbool.h>
