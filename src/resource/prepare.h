@@ -12,6 +12,7 @@
 
 struct dv_api_object_meta;
 struct dv_api_pod;
+struct dv_api_runtime_class;
 struct dv_api_service_account;
 struct dv_arena;
 struct dv_kind;
@@ -67,6 +68,17 @@ void dv_pod_add_account(struct dv_api_pod *pod, const struct dv_api_service_acco
                         dv_str volume_name, struct dv_arena *arena);
 /* Why that plugin refuses a mirror pod; NULL: it does not. */
 const char *dv_mirror_pod_fault(const struct dv_api_pod *pod);
+
+/* Gives a pod that is created what it has from its RuntimeClass, as the reference's admission
+ * plugin RuntimeClass does: the overhead, and what chooses nodes. Returns why the pod is refused,
+ * in `arena`; NULL: it is not. */
+const char *dv_pod_add_runtime_class(struct dv_api_pod *pod,
+                                     const struct dv_api_runtime_class *class,
+                                     struct dv_arena *arena);
+/* Why that plugin refuses the overhead of a pod that has passed validation; NULL: it does not.
+ * `class` is NULL for a pod that names none. */
+const char *dv_pod_overhead_fault(const struct dv_api_pod *pod,
+                                  const struct dv_api_runtime_class *class);
 
 /* "Guaranteed", "Burstable", "BestEffort" */
 dv_str dv_pod_qos_class(const struct dv_api_pod *pod, struct dv_arena *arena);
