@@ -52,7 +52,9 @@ bool dv_change_admit(struct dv_cluster_operation *operation, const void *value)
     if (problems.n > 0)
         return dv_cluster_operation_fail(operation,
                                          dv_status_invalid(&about, &problems, operation->arena));
-    return !value || operation->entry->object || dv_account_admit(operation, value);
+    if (!value || operation->entry->object)
+        return true;
+    return dv_account_admit(operation, value) && dv_runtime_class_admit(operation, value);
 }
 
 bool dv_change_admit_then(struct dv_cluster_operation *operation, void *value,

@@ -39,6 +39,7 @@ static void op_free(struct dv_cluster_operation *operation)
     dv_object_unref(operation->object);
     dv_object_unref(operation->namespace);
     dv_object_unref(operation->account);
+    dv_object_unref(operation->class);
     dv_object_unref(operation->result.made);
     dv_buf_fini(&operation->result.row);
     for (size_t i = 0; i < operation->n_objects; i++)

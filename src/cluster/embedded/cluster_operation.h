@@ -84,7 +84,10 @@ struct dv_cluster_operation {
     struct dv_object *namespace;
     /* The account of a pod that is created; a reference, or NULL: it is not there yet. */
     struct dv_object *account;
-    bool takes_account;       /* the pod gets what its account says */
+    bool takes_account; /* the pod gets what its account says */
+    /* The RuntimeClass of a pod that is created; a reference, or NULL: it names none. */
+    struct dv_object *class;
+    bool takes_class;         /* it is a pod that was looked at for one */
     struct dv_object *answer; /* what is stored; borrowed from the entry that is held */
     /* What `run` goes on with once `value` has been admitted, and what it needs for that. */
     bool (*next)(struct dv_cluster_operation *operation, void *value);

@@ -1,6 +1,6 @@
-/* cluster_pod_admit.c - service accounts of pods that are created, as the reference's admission
- * plugin ServiceAccount has it. The account is looked up on the loop; what it says may be applied
- * by a worker. */
+/* cluster_pod_admit.c - what pods that are created get from their service account and their
+ * RuntimeClass, as the reference's admission plugins of these names have it. Both objects are
+ * looked up on the loop; what they say may be applied by a worker. */
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -64,4 +64,44 @@ void dv_account_apply(struct dv_cluster_operation *operation, void *value)
     dv_pod_add_account(value, operation->account ? operation->account->value : NULL,
                        dv_generate_name(DV_STR(DV_API_ACCESS_VOLUME), operation->arena),
                        operation->arena);
+}
+
+bool dv_runtime_class_admit(struct dv_cluster_operation *operation, const void *value)
+{
+    const struct dv_api_pod *pod = value;
+    dv_str name;
+
+    if (operation->entry->shelf->kind->id != DV_KIND_POD)
+        return true;
+    operation->takes_class = true;
+    name = pod->spec.runtime_class_name;
+    if (!name.p)
+        return true;
+    operation->class =
+        dv_embedded_get(operation->embedded, dv_kind(DV_KIND_RUNTIME_CLASS), DV_STR_NONE, name);
+    if (!operation->class)
+        return refuse(operation,
+                      dv_str_printf(operation->arena,
+                                    "pod rejected: RuntimeClass \"%.*s\" not found", DV_FMT(name))
+                          .p);
+    operation->class = dv_object_ref(operation->class);
+    return true;
+}
+
+bool dv_runtime_class_apply(struct dv_cluster_operation *operation, void *value)
+{
+    const char *fault = NULL;
+
+    if (operation->class)
+        fault = dv_pod_add_runtime_class(value, operation->class->value, operation->arena);
+    return !fault || refuse(operation, fault);
+}
+
+bool dv_runtime_class_check(struct dv_cluster_operation *operation, const void *value)
+{
+    const char *fault = NULL;
+
+    if (operation->takes_class)
+        fault = dv_pod_overhead_fault(value, operation->class ? operation->class->value : NULL);
+    return !fault || refuse(operation, fault);
 }

@@ -1,4 +1,5 @@
-/* cluster_pods.h - the subresources of pods: binding and eviction. */
+/* cluster_pods.h - what pods have beside other kinds: binding, eviction, and what they are given
+ * when they are created. */
 #ifndef DV_CLUSTER_PODS_H
 #define DV_CLUSTER_PODS_H
 
@@ -15,5 +16,14 @@ bool dv_cluster_pod_evict(struct dv_cluster_operation *operation);
 bool dv_account_admit(struct dv_cluster_operation *operation, const void *value);
 /* Gives the pod what its account says, after dv_account_admit. */
 void dv_account_apply(struct dv_cluster_operation *operation, void *value);
+
+/* Looks up the RuntimeClass of a pod that is about to be created; of all other objects nothing.
+ * False: the operation has ended, because there is no such class. */
+bool dv_runtime_class_admit(struct dv_cluster_operation *operation, const void *value);
+/* Gives the pod what its class says, after dv_runtime_class_admit, and once it has passed
+ * validation checks that its overhead is that of the class. False: the operation has ended, because
+ * pod and class do not go together. */
+bool dv_runtime_class_apply(struct dv_cluster_operation *operation, void *value);
+bool dv_runtime_class_check(struct dv_cluster_operation *operation, const void *value);
 
 #endif

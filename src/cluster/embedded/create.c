@@ -95,12 +95,16 @@ static bool create_admitted(struct dv_cluster_operation *operation, void *value)
         own_fields(operation, value, &owned);
     if (operation->takes_account)
         dv_account_apply(operation, value);
+    if (!dv_runtime_class_apply(operation, value))
+        return false;
     dv_prepare_create(kind, value, &how);
     dv_change_check_admin_access(operation, &what, &problems);
     dv_validate(&what, &problems);
     if (problems.n > 0)
         return dv_cluster_operation_fail(operation,
                                          dv_status_invalid(&about, &problems, operation->arena));
+    if (!dv_runtime_class_check(operation, value))
+        return false;
     if (operation->sent_version.n > 0)
         return dv_cluster_operation_fail(
             operation, dv_status_new(500, DV_STR_NONE, operation->arena,

@@ -1,4 +1,5 @@
-/* Pods that are created get their service accounts, where the API is told to see to that. */
+/* Pods that are created get their service accounts, where the API is told to see to that, and what
+ * their RuntimeClass says. */
 #include "support/dvtest.h"
 
 #include "cluster/tests/test_cluster_fixture.h"
@@ -107,6 +108,39 @@ static void large_pods_get_them_too(void **state)
     assert_int_equal(pod->spec.n_volumes, 1);
 }
 
+/* A class is looked up when a pod is made, also by a worker for a large one. */
+static void pods_get_what_their_class_says(void **state)
+{
+    struct fixture *fixture = *state;
+    const struct dv_api_pod *pod;
+
+    must_fail(create(fixture, DV_KIND_POD, "default", POD("p", "\"runtimeClassName\":\"kata\",")),
+              403, "Forbidden",
+              "pods \"p\" is forbidden: pod rejected: RuntimeClass \"kata\" not found");
+    must_fail(create(fixture, DV_KIND_POD, "default", POD("p", "\"runtimeClassName\":\"\",")), 403,
+              "Forbidden", "pods \"p\" is forbidden: pod rejected: RuntimeClass \"\" not found");
+    (void)must(create(fixture, DV_KIND_RUNTIME_CLASS, "",
+                      "{\"metadata\":{\"name\":\"kata\"},\"handler\":\"qemu\",\"overhead\":{"
+                      "\"podFixed\":{\"cpu\":\"250m\"}},\"scheduling\":{\"nodeSelector\":{"
+                      "\"a\":\"b\"}}}"));
+    pod =
+        pod_of(create(fixture, DV_KIND_POD, "default", POD("p", "\"runtimeClassName\":\"kata\",")));
+    assert_int_equal(pod->spec.n_overhead, 1);
+    assert_str(pod->spec.node_selector[0].value, "b");
+    must_fail(create(fixture, DV_KIND_POD, "default",
+                     POD("q", "\"runtimeClassName\":\"kata\",\"nodeSelector\":{\"a\":\"c\"},")),
+              403, "Forbidden",
+              "pods \"q\" is forbidden: conflict: runtimeClass.scheduling.nodeSelector[a] = b; "
+              "pod.spec.nodeSelector[a] = c");
+    must_fail(create(fixture, DV_KIND_POD, "default", POD("q", "\"overhead\":{\"cpu\":\"1\"},")),
+              403, "Forbidden",
+              "pods \"q\" is forbidden: pod rejected: Pod Overhead set without corresponding "
+              "RuntimeClass defined Overhead");
+    /* one that is there already is told as such */
+    must_fail(create(fixture, DV_KIND_POD, "default", POD("p", "\"runtimeClassName\":\"none\",")),
+              409, "AlreadyExists", NULL);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -115,6 +149,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_volume_is_nobodys, start_with_accounts, end),
         cmocka_unit_test_setup_teardown(mirror_pods_get_nothing, start_with_accounts, end),
         cmocka_unit_test_setup_teardown(large_pods_get_them_too, start_with_workers, end),
+        cmocka_unit_test_setup_teardown(pods_get_what_their_class_says, start, end),
+        cmocka_unit_test_setup_teardown(pods_get_what_their_class_says, start_with_workers, end),
     };
 
     return cmocka_run_group_tests_name("cluster_accounts", tests, NULL, NULL);

@@ -130,7 +130,7 @@ static const struct {
      .said = "1 node(s) were unschedulable. no new claims to deallocate"                                                                                                      },
     {.node = "{spec: {taints: [{key: k, value: v, effect: NoSchedule}]}}",
      .said = "1 node(s) had untolerated taint {k: v}. no new claims to deallocate"                                                                                            },
-    {.more = ", overhead: {cpu: 5, memory: 9Gi}, runtimeClassName: r",
+    {.more = ", runtimeClassName: big",
      .said = "1 Insufficient cpu, 1 Insufficient memory. no new claims to deallocate"                                                                                         },
     {.claim = "{requests: [{name: r, exactly: {deviceClassName: gpu, count: 3}}]}",
      .said = "1 cannot allocate all claims. still not schedulable"                                                                                                            },
@@ -148,6 +148,9 @@ static void what_speaks_against_each_node_is_said(void **state)
 
         (void)start_world((void **)&world);
         make_node(world, "n1", 2);
+        (void)make(world, DV_KIND_RUNTIME_CLASS,
+                   "{metadata: {name: big}, handler: h, overhead: {podFixed: {cpu: 5, memory: "
+                   "9Gi}}}");
         if (misfits[i].node)
             change(world, DV_KIND_NODE, "n1", misfits[i].node);
         if (misfits[i].claim)

@@ -379,10 +379,12 @@ static void a_shared_claim_that_is_not_allocated_after_all_wakes_the_other_pod(v
 
 static void room_that_a_pod_leaves_is_taken_by_the_next(void **state)
 {
-    static const char big[] = ", nodeSelector: {zone: z1}, overhead: {cpu: 3}, runtimeClassName: r";
+    static const char big[] = ", nodeSelector: {zone: z1}, runtimeClassName: big";
     struct world *world = *state;
 
     make_node(world, "n1", 0);
+    (void)make(world, DV_KIND_RUNTIME_CLASS,
+               "{metadata: {name: big}, handler: h, overhead: {podFixed: {cpu: 3}}}");
     make_pod(world, "p1", NULL, big);
     make_pod(world, "p2", NULL, big);
     open_sched(world);
