@@ -1,6 +1,6 @@
 /* job_create.c - makes a container at the runtime:
  *
- *     objects -> logs counted -> plugins asked -> image looked at -> environment
+ *     handler -> objects -> logs counted -> plugins asked -> image looked at -> environment
  *             -> subPaths bound, one after the other -> files made -> CreateContainer
  *
  * What fails before the call itself is a mistake in the container's config. */
@@ -412,6 +412,14 @@ static void on_objects(struct dv_pod_objects *op, const struct dv_err *err)
     dv_work_start(&making->count, job->pod->runner->loop);
 }
 
+static void on_handler(struct dv_runner_job *job, const struct dv_err *err)
+{
+    if (err)
+        fail_config(job, err);
+    else
+        dv_runner_job_get_objects(job, on_objects);
+}
+
 void dv_runner_begin_create(struct dv_runner_job *job)
 {
     job->part.making = (struct dv_runner_making){
@@ -425,5 +433,5 @@ void dv_runner_begin_create(struct dv_runner_job *job)
                     .attempt = job->action.attempt,
                     },
     };
-    dv_runner_job_get_objects(job, on_objects);
+    dv_runner_job_get_handler(job, on_handler);
 }

@@ -76,7 +76,7 @@ static void keep(struct dv_runner_job *job, const struct dv_volume_token *wanted
 
 static void on_token(struct dv_request *request, const struct dv_api_status *failure)
 {
-    struct dv_runner_job *job = DV_CONTAINER(request, struct dv_runner_job, token_request);
+    struct dv_runner_job *job = DV_CONTAINER(request, struct dv_runner_job, request);
     struct dv_volume_token *wanted = &job->tokens[job->i_token++];
 
     job->cancel = NULL;
@@ -93,7 +93,7 @@ static void on_token(struct dv_request *request, const struct dv_api_status *fai
 
 static void cancel(struct dv_runner_job *job)
 {
-    dv_request_cancel(job->pod->runner->options.cluster, &job->token_request);
+    dv_request_cancel(job->pod->runner->options.cluster, &job->request);
 }
 
 static void ask(struct dv_runner_job *job, const struct dv_volume_token *wanted)
@@ -115,7 +115,7 @@ static void ask(struct dv_runner_job *job, const struct dv_volume_token *wanted)
     value->spec.n_audiences = wanted->audience.n > 0 ? 1 : 0;
     value->spec.expiration_seconds = &wanted->lifetime_s;
     value->spec.bound_object_ref = bound;
-    job->token_request = (struct dv_request){
+    job->request = (struct dv_request){
         .verb = DV_VERB_CREATE,
         .kind = dv_kind(DV_KIND_SERVICE_ACCOUNT),
         .subresource = DV_SUB_TOKEN,
@@ -126,7 +126,7 @@ static void ask(struct dv_runner_job *job, const struct dv_volume_token *wanted)
         .done = on_token,
     };
     job->cancel = cancel;
-    dv_request_start(job->pod->runner->options.cluster, &job->token_request);
+    dv_request_start(job->pod->runner->options.cluster, &job->request);
 }
 
 /* Asks for the next token that is not kept, or not for much longer. */

@@ -69,8 +69,6 @@ static void fill_workload(struct dv_runner_job *job)
         .uid = pod->uid,
         .source = pod->is_static ? DV_STR("file") : DV_STR("api"),
         .seen = print_time(pod->seen_wall_ns, job->arena),
-        /* there is no kind RuntimeClass here: the name is that of the handler */
-        .handler = value ? value->spec.runtime_class_name : DV_STR(""),
         .ips = job->action.ips,
     };
 }

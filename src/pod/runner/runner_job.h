@@ -65,9 +65,9 @@ struct dv_runner_job {
     struct dv_runner_pod *pod;
     struct dv_link link; /* in the pod's jobs */
     struct dv_arena *arena;
-    struct dv_object *object;     /* the pod as it was at the start; NULL: it is not known */
-    struct dv_life_action action; /* its texts are in the arena */
-    struct dv_workload_pod workload;
+    struct dv_object *object;        /* the pod as it was at the start; NULL: it is not known */
+    struct dv_life_action action;    /* its texts are in the arena */
+    struct dv_workload_pod workload; /* its handler after dv_runner_job_get_handler */
     void (*cancel)(struct dv_runner_job *job); /* cuts short what is under way; NULL: nothing is */
     bool is_cancelled;
     struct dv_task task;     /* for an end that is known at once */
@@ -78,8 +78,9 @@ struct dv_runner_job {
     struct dv_volume_token *tokens; /* those that its volumes want */
     size_t n_tokens;
     size_t i_token;
-    struct dv_request token_request;
     void (*got_tokens)(struct dv_runner_job *job);
+    void (*got_handler)(struct dv_runner_job *job, const struct dv_err *err);
+    struct dv_request request; /* for a token or a class */
     struct dv_volume_plan *plan;
     struct dv_life_result result; /* what is known so far */
     struct dv_err err;            /* for `task` */
@@ -121,6 +122,10 @@ struct CriV1__ImageSpec *dv_runner_job_image(struct dv_runner_job *job, dv_str i
 /* Gets the objects that the pod refers to, then calls `done`. */
 void dv_runner_job_get_objects(struct dv_runner_job *job,
                                void (*done)(struct dv_pod_objects *op, const struct dv_err *err));
+/* Finds the handler of the pod's RuntimeClass, then calls `done`: perhaps before it returns, when
+ * the pod names no class. err: NULL, or there is no such class. */
+void dv_runner_job_get_handler(struct dv_runner_job *job,
+                               void (*done)(struct dv_runner_job *job, const struct dv_err *err));
 /* Gets the tokens that the pod's volumes want, then calls `done`: perhaps before it returns. */
 void dv_runner_job_get_tokens(struct dv_runner_job *job, void (*done)(struct dv_runner_job *job));
 /* Plans the pod's volumes, from the objects and tokens. */

@@ -63,14 +63,9 @@ static struct dv_json *json_of(struct world *world, const char *json)
     return doc;
 }
 
-static bool has_namespace(enum dv_kind_id kind)
-{
-    return kind != DV_KIND_NODE && kind != DV_KIND_SLICE && kind != DV_KIND_CLASS;
-}
-
 static dv_str namespace_of(enum dv_kind_id kind)
 {
-    return has_namespace(kind) ? DV_STR("default") : DV_STR("");
+    return dv_kind(kind)->is_namespaced ? DV_STR("default") : DV_STR("");
 }
 
 struct dv_object *create(struct world *world, enum dv_kind_id kind, const char *json)

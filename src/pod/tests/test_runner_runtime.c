@@ -2,6 +2,7 @@
 #include "support/dvtest.h"
 
 #include <stdbool.h>
+#include <string.h>
 
 #include "base/file.h"
 #include "cluster/embedded.h"
@@ -105,11 +106,56 @@ static void tells_whether_the_runtime_is_ready(void **state)
     wait_for(world, is_node_ready);
 }
 
+/* ---- classes of runtimes ---- */
+
+#define CLASS "{metadata: {name: strict}, handler: kata}"
+
+static bool is_running(struct world *world)
+{
+    const struct cri_sandbox *sandbox = cri_runtime_sandbox(world->runtime, "p");
+
+    return strcmp(phase_of(world, "p"), "Running") == 0 && sandbox && sandbox->is_ready;
+}
+
+static bool has_said_why(struct world *world)
+{
+    const char *message;
+
+    return n_events(world, "FailedCreatePodSandBox", &message) > 0;
+}
+
+/* The class may be gone when a sandbox has to be made anew, and come back. */
+static void runs_pods_with_the_handler_of_their_class(void **state)
+{
+    struct world *world = *state;
+    const char *message;
+
+    (void)create(world, DV_KIND_RUNTIME_CLASS, CLASS);
+    (void)create(world, DV_KIND_POD,
+                 "{metadata: {name: p, namespace: default}, spec: {nodeName: " NODE
+                 ", runtimeClassName: strict, containers: [{name: c, image: busybox, "
+                 "imagePullPolicy: IfNotPresent, command: [sleep]}]}}");
+    wait_for(world, is_running);
+    assert_string_equal(cri_runtime_sandbox(world->runtime, "p")->handler, "kata");
+    delete_object(world, DV_KIND_RUNTIME_CLASS, "strict", -1);
+    cri_runtime_end_sandbox(world->runtime, cri_runtime_sandbox(world->runtime, "p"));
+    wait_for(world, has_said_why);
+    (void)n_events(world, "FailedCreatePodSandBox", &message);
+    assert_non_null(strstr(message, "Failed to create pod sandbox: runtimeclass.node.k8s.io "
+                                    "\"strict\" not found"));
+    pass(world, 5000);
+    assert_false(is_running(world));
+    (void)create(world, DV_KIND_RUNTIME_CLASS, CLASS);
+    wait_for(world, is_running);
+    assert_string_equal(cri_runtime_sandbox(world->runtime, "p")->handler, "kata");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         runtime_test(waits_for_the_runtime_that_was_found_before),
         runtime_test(tells_whether_the_runtime_is_ready),
+        runtime_test(runs_pods_with_the_handler_of_their_class),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
