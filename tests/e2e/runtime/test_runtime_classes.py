@@ -3,6 +3,7 @@
 import json
 import os
 
+from bound_pods import SecondNode
 from procs import until
 from runtime_nodes import WAIT_S, container, pod
 from servers import PODS
@@ -64,3 +65,15 @@ def test_a_class_that_comes_later(make_node, short_dir):
     make_class(node, "later")
     node.wait_phase("web-n1", "Running")
     assert handlers(node) == {"web-n1": "runc"}
+
+
+def test_a_node_of_another_api(node, procs, short_dir):
+    """Over TLS, with a node's rights."""
+    make_class(node, "strict")
+    second = SecondNode(procs, short_dir, node)
+    second.cri = node.cri
+    second.start("--pod-logs-dir", os.path.join(second.root, "logs"))
+    node.add(pod("p", node="n2", runtimeClassName="strict"))
+    node.wait_phase("p", "Running")
+    assert handlers(node) == {"p": "runc"}
+    second.close()
