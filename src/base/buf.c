@@ -82,14 +82,9 @@ void dv_buf_add_char(struct dv_buf *buf, char c)
 
 void dv_buf_add_u64(struct dv_buf *buf, uint64_t value)
 {
-    char digits[20];
-    size_t at = sizeof(digits);
+    char digits[DV_U64_DIGITS];
 
-    do {
-        digits[--at] = (char)('0' + value % 10);
-        value /= 10;
-    } while (value > 0);
-    dv_buf_add(buf, (dv_str){digits + at, sizeof(digits) - at});
+    dv_buf_add(buf, dv_u64_print(value, digits));
 }
 
 void dv_buf_add_i64(struct dv_buf *buf, int64_t value)

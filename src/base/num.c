@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/random.h>
 
 #include "base/ascii.h"
@@ -76,6 +77,19 @@ bool dv_str_to_size(dv_str s, size_t *value)
         return false;
     *value = (size_t)wide;
     return true;
+}
+
+dv_str dv_u64_print(uint64_t value, char room[DV_U64_DIGITS])
+{
+    char digits[DV_U64_DIGITS];
+    size_t at = sizeof(digits);
+
+    do {
+        digits[--at] = (char)('0' + value % 10);
+        value /= 10;
+    } while (value > 0);
+    memcpy(room, digits + at, sizeof(digits) - at);
+    return (dv_str){room, sizeof(digits) - at};
 }
 
 bool dv_str_is_digits(dv_str s)

@@ -123,6 +123,9 @@ void dv_encode_pb(const struct dv_message *message, const void *value, struct dv
 void dv_encode_row(const struct dv_object *object, struct dv_buf *buf);
 DV_CHECKED bool dv_decode_row(const struct dv_kind *kind, dv_str row, struct dv_arena *arena,
                               void *value, struct dv_err *err);
+/* The object of a row: decoded into `scratch`, and copied once. */
+struct dv_object *dv_object_from_row(const struct dv_kind *kind, dv_str row,
+                                     struct dv_arena *scratch, struct dv_err *err);
 /* Packs the FieldsV1 of managedFields, which objects are kept with: whoever prints an object, or
  * asks who owns its fields, gets the text. */
 void dv_managed_fields_pack(const struct dv_kind *kind, struct dv_api_managed_fields_entry *entries,

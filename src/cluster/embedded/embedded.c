@@ -98,13 +98,10 @@ static bool place_object(struct loading *loading, dv_str key, struct dv_object *
 static bool load_object(struct loading *loading, const struct dv_kind *kind,
                         const struct dv_store_row *row, struct dv_err *err)
 {
-    const struct dv_message *message = kind->versions[0].message;
-    void *value = dv_arena_alloc(loading->arena, message->size, message->align);
-    struct dv_object *object;
+    struct dv_object *object = dv_object_from_row(kind, row->value, loading->arena, err);
 
-    if (!dv_decode_row(kind, row->value, loading->arena, value, err))
+    if (!object)
         return false;
-    object = dv_object_new(kind, value);
     if (check_version(object->version, err))
         return place_object(loading, row->key, object, err);
     dv_object_unref(object);

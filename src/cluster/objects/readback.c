@@ -55,7 +55,9 @@ bool dv_readback_check(const struct dv_kind *kind, dv_str key, dv_str row, struc
                        DV_FMT(value->resource_version));
     if (!dv_readback_is_strict())
         return true; /* that it can be read is what must hold; the rest is for finding faults */
-    object = dv_object_new(kind, value);
+    object = dv_object_from_row(kind, row, arena, err);
+    if (!object)
+        return false;
     is_same = check_same(object, row, err);
     dv_object_unref(object);
     return is_same;

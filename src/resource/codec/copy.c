@@ -25,7 +25,8 @@ struct block {
     char *texts;
     size_t n_structs;
     size_t n_texts;
-    bool drops_empty; /* lists and maps */
+    struct dv_copy_size size; /* of the room */
+    bool drops_empty;         /* lists and maps */
 };
 
 static void copy_members(struct block *block, const struct dv_message *message, const char *value,
@@ -35,7 +36,8 @@ static void *take_struct(struct block *block, size_t n)
 {
     char *at = block->structs ? block->structs + block->n_structs : NULL;
 
-    block->n_structs += (n + ALIGN - 1) / ALIGN * ALIGN;
+    block->n_structs += dv_copy_struct_bytes(n);
+    assert(!at || block->n_structs <= block->size.structs);
     return at;
 }
 
@@ -55,6 +57,7 @@ static void copy_text(struct block *block, const dv_str *value, dv_str *copy)
     if (copy && value->n > 0) {
         char *at = block->texts + block->n_texts;
 
+        assert(value->n <= block->size.texts - block->n_texts);
         memcpy(at, value->p, value->n);
         copy->p = at;
     } else if (copy && value->p) {
@@ -212,12 +215,12 @@ void dv_copy_to(const struct dv_message *message, const void *value, struct dv_c
     struct block block = {
         .structs = room,
         .texts = (char *)room + size.structs,
+        .size = size,
         .drops_empty = size.mode == DV_COPY_STORED,
     };
 
     memcpy(copy, value, message->size);
     copy_members(&block, message, value, copy);
-    assert(block.n_structs == size.structs && block.n_texts == size.texts);
 }
 
 void dv_message_copy(const struct dv_message *message, const void *value, struct dv_arena *arena,

@@ -4,19 +4,27 @@
 
 #include <stddef.h>
 
+struct dv_kind;
 struct dv_message;
+struct dv_object;
 
 enum dv_copy_mode {
     DV_COPY_EXACT,
     DV_COPY_STORED, /* lists and maps that are empty are absent: see dv_object_new */
 };
 
-/* The size of what a value refers to, in bytes. */
+/* The size of what a value refers to, in bytes, or more than that. */
 struct dv_copy_size {
     size_t structs; /* a multiple of 8 */
     size_t texts;
     enum dv_copy_mode mode;
 };
+
+/* What a struct of `n` bytes takes of the structs. */
+static inline size_t dv_copy_struct_bytes(size_t n)
+{
+    return (n + 7) & ~(size_t)7;
+}
 
 struct dv_copy_size dv_copy_measure(const struct dv_message *message, const void *value,
                                     enum dv_copy_mode mode);
@@ -24,5 +32,8 @@ struct dv_copy_size dv_copy_measure(const struct dv_message *message, const void
  * and is aligned for any struct. */
 void dv_copy_to(const struct dv_message *message, const void *value, struct dv_copy_size size,
                 void *room, void *copy);
+/* Like dv_object_new, for a value whose size is known. */
+struct dv_object *dv_object_new_sized(const struct dv_kind *kind, const void *value,
+                                      struct dv_copy_size size);
 
 #endif

@@ -55,6 +55,7 @@ static bool decode_value(struct dv_pb_decoder *d, const struct dv_field *field,
         return dv_pb_decode_string(d, reader, part, at);
     if (field->type == DV_TYPE_BYTES) {
         *(dv_str *)at = (dv_str){part->bytes.n > 0 ? part->bytes.p : "", part->bytes.n};
+        d->taken.texts += part->bytes.n;
         return true;
     }
     if (!dv_pb_enter(reader, part, &inner, d->err))
@@ -345,6 +346,7 @@ static bool keep_unknown(struct dv_pb_decoder *d, const struct dv_message *messa
     if (!unknown)
         return false;
     *unknown = text;
+    d->taken.texts += text.n;
     dv_store_pointer(value + message->unknown_offset, unknown);
     return true;
 }
@@ -376,16 +378,21 @@ static bool decode_message(struct dv_pb_decoder *d, const struct dv_message *mes
 }
 
 bool dv_pb_decode_row(const struct dv_kind *kind, dv_str bytes, struct dv_arena *arena, void *value,
-                      struct dv_err *err)
+                      struct dv_copy_size *size, struct dv_err *err)
 {
     const struct dv_message *message = kind->versions[0].message;
-    struct dv_pb_decoder d = {
-        .bytes_left = DV_DECODE_BYTES_MAX, .row_of = kind, .arena = arena, .err = err};
+    struct dv_pb_decoder d = {.bytes_left = DV_DECODE_BYTES_MAX,
+                              .row_of = kind,
+                              .taken.mode = DV_COPY_STORED,
+                              .arena = arena,
+                              .err = err};
     struct dv_pb_reader reader;
 
     dv_pb_reader_init(&reader, bytes);
-    return decode_message(&d, message, reader, value) ||
-           dv_wrap(err, "%.*s in a row", DV_FMT(message->name));
+    if (!decode_message(&d, message, reader, value))
+        return dv_wrap(err, "%.*s in a row", DV_FMT(message->name));
+    *size = d.taken;
+    return true;
 }
 
 bool dv_decode_pb(const struct dv_message *message, dv_str bytes, struct dv_arena *arena,

@@ -7,6 +7,7 @@
 
 #include "base/defs.h"
 #include "base/str.h"
+#include "resource/codec/copy.h"
 
 struct dv_arena;
 struct dv_err;
@@ -23,13 +24,15 @@ struct dv_pb_decoder {
     /* The object's kind when it is a row of the store (object_row.h); NULL: it is a client's, whose
      * texts are checked. */
     const struct dv_kind *row_of;
+    /* What was taken for structs and texts: what a copy of the value needs is no more. */
+    struct dv_copy_size taken;
     struct dv_arena *arena;
     struct dv_err *err;
 };
 
-/* Decodes the protobuf of a row of the store; see dv_decode_row. */
+/* Decodes the protobuf of a row of the store; see dv_decode_row. `size` is enough for a copy. */
 DV_CHECKED bool dv_pb_decode_row(const struct dv_kind *kind, dv_str bytes, struct dv_arena *arena,
-                                 void *value, struct dv_err *err);
+                                 void *value, struct dv_copy_size *size, struct dv_err *err);
 
 /* Zeroed memory for n structs of `size` bytes; NULL when that is more than any object needs. */
 void *dv_pb_take(struct dv_pb_decoder *d, size_t n, size_t size);

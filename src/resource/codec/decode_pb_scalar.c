@@ -21,6 +21,7 @@ void *dv_pb_take(struct dv_pb_decoder *d, size_t n, size_t size)
         return NULL;
     }
     d->bytes_left -= n * size;
+    d->taken.structs += dv_copy_struct_bytes(n * size);
     return dv_arena_alloc_array(d->arena, n, size, ALIGN);
 }
 
@@ -35,6 +36,7 @@ bool dv_pb_decode_string(struct dv_pb_decoder *d, const struct dv_pb_reader *rea
         return false;
     if (text->n == 0)
         text->p = "";
+    d->taken.texts += text->n;
     return true;
 }
 
@@ -74,6 +76,7 @@ bool dv_pb_decode_quantity(struct dv_pb_decoder *d, struct dv_pb_reader reader,
              !dv_quantity_parse(text, d->arena, quantity, d->err)))
             return false;
     }
+    d->taken.structs += dv_copy_struct_bytes(dv_quantity_room(quantity));
     return true;
 }
 
@@ -97,11 +100,13 @@ bool dv_pb_decode_raw(struct dv_pb_decoder *d, struct dv_pb_reader reader, dv_st
             if (!dv_fields_check(d->row_of->versions[0].message, part.bytes, d->err))
                 return false;
             *text = dv_fields_member(d->row_of, part.bytes, d->arena);
+            d->taken.texts += text->n;
             return true;
         }
         if (part.tag == DV_PB_TAG(DV_ROW_RAW, DV_PB_BYTES))
             *text = part.bytes;
     }
+    d->taken.texts += text->n;
     return check_json(d, *text);
 }
 

@@ -50,13 +50,6 @@ const struct dv_field *dv_message_field(const struct dv_message *message, dv_str
     return NULL;
 }
 
-const struct dv_field *dv_message_field_numbered(const struct dv_message *message, uint32_t number)
-{
-    size_t place = number < message->n_places ? message->places[number] : 0;
-
-    return place > 0 ? &message->fields[place - 1] : NULL;
-}
-
 static bool is_absent(const struct dv_field *field, const void *value)
 {
     if (field->type == DV_TYPE_TIME || field->type == DV_TYPE_MICROTIME)

@@ -131,7 +131,13 @@ const void *dv_field_value(const struct dv_field *field, const char *home);
 /* The items of a list or map. `home` may be NULL. `first` is NULL when the field is absent. */
 struct dv_items dv_field_items(const struct dv_field *field, const char *home);
 /* The field with that protobuf number; NULL when there is none. */
-const struct dv_field *dv_message_field_numbered(const struct dv_message *message, uint32_t number);
+static inline const struct dv_field *dv_message_field_numbered(const struct dv_message *message,
+                                                               uint32_t number)
+{
+    size_t place = number < message->n_places ? message->places[number] : 0;
+
+    return place > 0 ? &message->fields[place - 1] : NULL;
+}
 /* Whether the field is set: a list or a pointer that is there counts even when it is empty. */
 bool dv_field_is_set(const struct dv_field *field, const char *home);
 /* Whether the value is that of a field which was never set: "", 0, false, no time. */

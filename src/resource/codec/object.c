@@ -1,7 +1,6 @@
 /* object.c - objects that are kept: immutable and counted, in one block of memory each, measured
  * first and then copied into it. */
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,10 +18,10 @@ static size_t meta_offset(const struct dv_message *message)
     return field->offset;
 }
 
-struct dv_object *dv_object_new(const struct dv_kind *kind, const void *value)
+struct dv_object *dv_object_new_sized(const struct dv_kind *kind, const void *value,
+                                      struct dv_copy_size size)
 {
     const struct dv_message *message = kind->versions[0].message;
-    struct dv_copy_size size = dv_copy_measure(message, value, DV_COPY_STORED);
     size_t bytes = sizeof(struct dv_object) + message->size + size.structs + size.texts;
     struct dv_object *object = dv_alloc(bytes);
 
@@ -40,6 +39,12 @@ struct dv_object *dv_object_new(const struct dv_kind *kind, const void *value)
     return object;
 }
 
+struct dv_object *dv_object_new(const struct dv_kind *kind, const void *value)
+{
+    return dv_object_new_sized(kind, value,
+                               dv_copy_measure(kind->versions[0].message, value, DV_COPY_STORED));
+}
+
 size_t dv_object_measure(const struct dv_kind *kind, const void *value)
 {
     const struct dv_message *message = kind->versions[0].message;
@@ -52,12 +57,9 @@ void dv_object_set_version(struct dv_object *object, uint64_t version)
 {
     dv_str *text = &object->meta->resource_version;
     char *room = (char *)object->value + (text->p - (const char *)object->value);
-    char digits[24];
-    int n = snprintf(digits, sizeof(digits), "%llu", (unsigned long long)version);
 
     assert(object->n_refs == 1 && dv_str_eq(*text, DV_VERSION_ROOM));
-    memcpy(room, digits, (size_t)n);
-    text->n = (size_t)n;
+    *text = dv_u64_print(version, room);
     object->version = version;
 }
 

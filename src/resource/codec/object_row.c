@@ -13,9 +13,12 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/num.h"
 #include "pb/pb.h"
+#include "resource/codec/copy.h"
 #include "resource/codec/decode_pb.h"
 #include "resource/codec/encode_pb.h"
 #include "resource/codec/layout.h"
@@ -246,17 +249,45 @@ static bool decode_json_row(const struct dv_kind *kind, dv_str row, struct dv_ar
     return true;
 }
 
-bool dv_decode_row(const struct dv_kind *kind, dv_str row, struct dv_arena *arena, void *value,
-                   struct dv_err *err)
+/* Also sets *size to what a copy of the value needs. */
+static bool decode(const struct dv_kind *kind, dv_str row, struct dv_arena *arena, void *value,
+                   struct dv_copy_size *size, struct dv_err *err)
 {
     struct dv_api_object_meta *meta = value;
     uint64_t version;
 
-    if (row.n < HEAD_BYTES || row.p[0] != FORMAT)
-        return decode_json_row(kind, row, arena, value, err);
     memcpy(&version, row.p + 1, sizeof(version));
-    if (!dv_pb_decode_row(kind, dv_str_slice(row, HEAD_BYTES, row.n), arena, value, err))
+    if (!dv_pb_decode_row(kind, dv_str_slice(row, HEAD_BYTES, row.n), arena, value, size, err))
         return false;
-    meta->resource_version = dv_str_printf(arena, "%llu", (unsigned long long)le64toh(version));
+    meta->resource_version =
+        dv_u64_print(le64toh(version), dv_arena_alloc_raw(arena, DV_U64_DIGITS, 1));
+    size->texts += meta->resource_version.n;
     return true;
+}
+
+static bool is_json(dv_str row)
+{
+    return row.n < HEAD_BYTES || row.p[0] != FORMAT;
+}
+
+bool dv_decode_row(const struct dv_kind *kind, dv_str row, struct dv_arena *arena, void *value,
+                   struct dv_err *err)
+{
+    struct dv_copy_size unused;
+
+    return is_json(row) ? decode_json_row(kind, row, arena, value, err)
+                        : decode(kind, row, arena, value, &unused, err);
+}
+
+struct dv_object *dv_object_from_row(const struct dv_kind *kind, dv_str row,
+                                     struct dv_arena *scratch, struct dv_err *err)
+{
+    const struct dv_message *message = kind->versions[0].message;
+    void *value = dv_arena_alloc(scratch, message->size, message->align);
+    struct dv_copy_size size;
+
+    if (is_json(row))
+        return decode_json_row(kind, row, scratch, value, err) ? dv_object_new(kind, value) : NULL;
+    return decode(kind, row, scratch, value, &size, err) ? dv_object_new_sized(kind, value, size)
+                                                         : NULL;
 }

@@ -26,8 +26,8 @@ static void check_row(const struct dv_object *object, struct dv_arena *arena)
     struct dv_err err;
 
     assert(dv_decode_row(object->kind, row, arena, meta, &err));
-    again = dv_object_new(object->kind, meta);
-    assert(dv_str_eq(encode_row(again, arena), row));
+    again = dv_object_from_row(object->kind, row, arena, &err);
+    assert(again && dv_str_eq(encode_row(again, arena), row));
     meta->resource_version = object->meta->resource_version;
     assert(
         dv_str_eq(encode_text(message, meta, arena), encode_text(message, object->value, arena)));

@@ -82,12 +82,18 @@ static void a_row_is_read_as_it_was_written(void **state)
         const struct dv_message *message = object->kind->versions[0].message;
         dv_str row = row_of(object, arena);
         void *again = new_value(message, arena);
+        struct dv_object *loaded;
         struct dv_err err;
 
         assert_str(as_json(message, object->value, arena), objects[i].text);
         assert_true(row.n < strlen(objects[i].text) * 3 / 4);
         assert_ok(dv_decode_row(object->kind, row, arena, again, &err), &err);
         assert_str(as_json(message, again, arena), objects[i].text);
+        loaded = dv_object_from_row(object->kind, row, arena, &err);
+        assert_ok(loaded, &err);
+        assert_str(as_json(message, loaded->value, arena), objects[i].text);
+        assert_int_equal(loaded->version, object->version);
+        dv_object_unref(loaded);
         dv_object_unref(object);
     }
 }
@@ -109,25 +115,30 @@ static void the_version_can_be_set_later(void **state)
     dv_object_unref(object);
 }
 
+static bool is_read(const struct dv_kind *kind, dv_str row, struct dv_arena *arena)
+{
+    struct dv_err err;
+    struct dv_object *object = dv_object_from_row(kind, row, arena, &err);
+
+    dv_object_unref(object);
+    return object != NULL;
+}
+
 /* Every row that is cut off, and every byte that is another one, ends in an error or in a value. */
 static void what_is_damaged_ends_in_an_error(void **state)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     struct dv_object *object = object_of(objects[0].kind, objects[0].text, arena);
-    const struct dv_message *message = object->kind->versions[0].message;
     dv_str row = row_of(object, arena);
     char *bytes = dv_arena_alloc(arena, row.n, 1);
     size_t n_failed = 0;
-    struct dv_err err;
 
     (void)state;
     memcpy(bytes, row.p, row.n);
     for (size_t i = 0; i < row.n; i++) {
-        n_failed += !dv_decode_row(object->kind, (dv_str){bytes, i}, arena,
-                                   new_value(message, arena), &err);
+        n_failed += !is_read(object->kind, (dv_str){bytes, i}, arena);
         bytes[i] ^= (char)0xff;
-        n_failed += !dv_decode_row(object->kind, (dv_str){bytes, row.n}, arena,
-                                   new_value(message, arena), &err);
+        n_failed += !is_read(object->kind, (dv_str){bytes, row.n}, arena);
         bytes[i] = row.p[i];
     }
     assert_true(n_failed > row.n / 2);
