@@ -58,4 +58,14 @@ bool dv_cli_explain_print(const struct dv_cli_explain *explain, struct dv_buf *b
 /* Makes the explanation as data, with all nodes and devices. */
 bool dv_cli_explain_data(const struct dv_cli_explain *explain, struct dv_json **doc);
 
+/* One line about a pod that waits. */
+struct dv_cli_line {
+    size_t n_nodes;
+    size_t n_fitting;
+    dv_str nearest; /* the node that fits, or that lacks least; empty: none was asked */
+    dv_str why;     /* what is in the way there, or everywhere; empty: nothing */
+    bool is_ok;     /* all is allocated, or can be */
+};
+void dv_cli_explain_line(const struct dv_cli_explain *explain, struct dv_cli_line *line);
+
 #endif
