@@ -92,6 +92,8 @@ struct dv_cli {
     dv_str fields;         /* a selector */
     bool is_everywhere;    /* in all namespaces */
     bool is_all;           /* all objects of the kind; all there is to say */
+    bool is_all_pending;   /* about all pods that wait */
+    bool is_plugin;        /* kubectl runs it: the server is that of kubectl */
     bool is_forced;
     bool is_dry_run;
     bool is_once; /* one frame, not a live one */

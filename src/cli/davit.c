@@ -25,6 +25,28 @@ static int finish(enum dv_exit exit)
     return (int)(exit == DV_EXIT_OK ? DV_EXIT_FAILED : exit);
 }
 
+/* Whether kubectl runs us, as it runs any program called kubectl-WORD. */
+static bool is_plugin(const char *program)
+{
+    const char *slash = program ? strrchr(program, '/') : NULL;
+
+    return program && strcmp(slash ? slash + 1 : program, "kubectl-davit") == 0;
+}
+
+/* Refuses what a tool for any cluster must not do: change it, or look for a node's daemon. */
+static bool may_run(const struct dv_cli *cli, const char *verb)
+{
+    static const char *const reading[] = {"explain", "get", "describe", "help", "version"};
+
+    for (size_t i = 0; cli->is_plugin && i < DV_COUNT(reading); i++)
+        if (strcmp(reading[i], verb) == 0)
+            return true;
+    if (cli->is_plugin)
+        (void)dv_cli_complain("kubectl davit only looks: explain, get, describe; for %s use davit",
+                              verb);
+    return !cli->is_plugin;
+}
+
 int main(int argc, char **argv)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
@@ -36,6 +58,7 @@ int main(int argc, char **argv)
         .kubelet_dir = DV_STR("/var/lib/kubelet"),
         .state_dir = DV_STR("/var/lib/davit"),
         .cdi_dirs = DV_STR("/etc/cdi:/var/run/cdi"),
+        .is_plugin = is_plugin(argv[0]),
     };
     const struct dv_cli_verb *verb;
     bool wants_help = false;
@@ -50,7 +73,7 @@ int main(int argc, char **argv)
     if (strcmp(argv[1], "--version") == 0)
         return (int)dv_cmd_version(&cli);
     verb = dv_cli_verb_find(argv[1]);
-    if (!verb)
+    if (!verb || !may_run(&cli, verb->name))
         return DV_EXIT_USAGE;
     if (!dv_cli_parse(&cli, verb, argc - 2, argv + 2, &wants_help, &err))
         return (int)dv_cli_complain_usage(verb->name, "%s", err.msg);

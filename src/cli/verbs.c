@@ -48,8 +48,12 @@ static const char explain_help[] =
     "first. With -f all objects are read from files and no server is asked: slices, classes, "
     "claims,\n"
     "nodes, taint rules, templates and pods, of any version of the API; others are passed over.\n"
+    "--all-pending prints a line for each pod that waits, in all namespaces unless -n names one.\n"
+    "With --watch it looks every two seconds, and prints what has changed, until all is "
+    "allocated.\n"
     "Exit status: 0 it is allocated or can be, 3 it cannot.\n\n"
     "  davit explain claim train-0\n"
+    "  kubectl davit explain --all-pending      any cluster, with the kubeconfig of kubectl\n"
     "  davit explain claim train-0 -n ml --node n1 --all\n"
     "  kubectl get resourceslices,resourceclaims,deviceclasses,nodes -A -o yaml > dump.yaml\n"
     "  davit explain claim train-0 -n ml -f dump.yaml";
@@ -194,9 +198,9 @@ const struct dv_cli_verb dv_verbs[] = {
     {"logs", "POD | pod/POD",
      "what the containers of a pod have written",
      logs_help, "c logs", dv_cmd_logs, DV_PEER_API},
-    {"explain", "claim NAME | pod NAME | claim/NAME",
+    {"explain", "claim NAME | pod NAME | claim/NAME | --all-pending",
      "why a claim is not allocated, device by device",
-     explain_help, "data files explain", dv_cmd_explain, DV_PEER_API},
+     explain_help, "data files explain w", dv_cmd_explain, DV_PEER_API},
     {"token", "create | list | revoke ID...",
      "tokens for drivers, nodes and people",
      token_help, "data token", dv_cmd_token, DV_PEER_API},

@@ -30,6 +30,19 @@
 
 /* ---- where the server is ---- */
 
+/* The kubeconfig that kubectl takes when nothing names another. */
+static bool find_of_home(const struct dv_cli *cli, dv_str *path, struct dv_err *err)
+{
+    const char *home = getenv("HOME");
+
+    *path = dv_str_printf(cli->arena, "%s/.kube/config", home ? home : "");
+    return access(dv_str_to_c(*path, cli->arena), F_OK) == 0 ||
+           dv_fail(err, DV_NOT_FOUND,
+                   "no cluster is known: there is no %.*s; name a kubeconfig with --kubeconfig or "
+                   "KUBECONFIG",
+                   DV_FMT(*path));
+}
+
 bool dv_cli_api_find(const struct dv_cli *cli, const char *environment, dv_str *path,
                      struct dv_err *err)
 {
@@ -41,7 +54,7 @@ bool dv_cli_api_find(const struct dv_cli *cli, const char *environment, dv_str *
         *path = cli->kubeconfig;
         return true;
     }
-    if (access(dv_str_to_c(own, cli->arena), F_OK) == 0) {
+    if (!cli->is_plugin && access(dv_str_to_c(own, cli->arena), F_OK) == 0) {
         *path = own;
         return true;
     }
@@ -53,6 +66,8 @@ bool dv_cli_api_find(const struct dv_cli *cli, const char *environment, dv_str *
     if (environment && environment[0])
         return dv_fail(err, DV_NOT_FOUND, "KUBECONFIG names no file that is there: %s",
                        environment);
+    if (cli->is_plugin)
+        return find_of_home(cli, path, err);
     return dv_fail(err, DV_NOT_FOUND,
                    "no API server is known: there is no %.*s, or only root may see it\n"
                    "davit: start davitd here, or name a kubeconfig with --kubeconfig or KUBECONFIG",

@@ -31,7 +31,8 @@ struct dv_cli_api {
     enum dv_exit exit; /* why there was no answer */
 };
 
-/* The kubeconfig of --kubeconfig, of the local daemon, or of the environment.
+/* The kubeconfig of --kubeconfig, of the local daemon, or of the environment; for kubectl's plugin
+ * that of kubectl.
  * DV_NOT_FOUND: there is none, and what to do. */
 DV_CHECKED bool dv_cli_api_find(const struct dv_cli *cli, const char *environment, dv_str *path,
                                 struct dv_err *err);

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "alloc/alloc.h"
+#include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
@@ -17,6 +18,15 @@
 
 static const struct dv_json_style style = {.indent = 4};
 
+/* A server is looked at again this often with --watch. */
+#define LOOK_MS 2000u
+
+/* What is asked: about one claim or pod, or about all pods that wait. */
+struct question {
+    const struct dv_cli_target *target; /* NULL: all that wait */
+    bool is_settled;                    /* the last answer: all is allocated, nothing will change */
+};
+
 /* Reads the target. NULL: `err` says what is wrong. */
 static const struct dv_cli_target *read_target(const struct dv_cli *cli, struct dv_err *err)
 {
@@ -26,7 +36,8 @@ static const struct dv_cli_target *read_target(const struct dv_cli *cli, struct 
     if (!dv_cli_targets_parse(cli->words, cli->n_words, cli->arena, &targets, err))
         return NULL;
     if (!targets.has_names || targets.n != 1) {
-        (void)dv_fail(err, DV_INVALID_ARGUMENT, "name one claim or one pod: claim NAME");
+        (void)dv_fail(err, DV_INVALID_ARGUMENT,
+                      "name one claim or one pod, as in claim NAME, or give --all-pending");
         return NULL;
     }
     kind = targets.v[0].kind->id;
@@ -37,81 +48,218 @@ static const struct dv_cli_target *read_target(const struct dv_cli *cli, struct 
     return NULL;
 }
 
-static enum dv_exit explain(struct dv_cli *cli, struct dv_cli_world *world,
-                            const struct dv_cli_target *target)
+/* ---- one answer ---- */
+
+static bool find_nodes(const struct dv_cli *cli, const struct dv_cli_world *world,
+                       const struct dv_cli_wish *wish, struct dv_cli_nodes *nodes,
+                       struct dv_err *err)
 {
+    return wish->pending.n == 0 || wish->is_hopeless ||
+           dv_cli_world_nodes(world, cli->node.n ? cli->node : wish->node, nodes, err);
+}
+
+/* Explains one claim or pod, as text or as data, where `doc` is set. */
+static enum dv_exit explain_one(struct dv_cli *cli, struct dv_cli_world *world,
+                                struct question *question, struct dv_buf *buf, struct dv_json **doc)
+{
+    const struct dv_cli_target *target = question->target;
     struct dv_cli_nodes nodes = {0};
     struct dv_cli_wish wish;
-    struct dv_cli_explain question = {
+    struct dv_cli_explain explain = {
         .wish = &wish,
         .nodes = &nodes,
         .arena = cli->arena,
         .is_all = cli->is_all,
         .has_headers = cli->has_headers,
     };
-    struct dv_json *doc;
-    struct dv_buf buf;
     struct dv_err err;
     bool ok;
 
     if (!dv_cli_wish_find(world, target->kind->id, world->namespace, target->name, &wish, &err) ||
-        (wish.pending.n > 0 && !wish.is_hopeless &&
-         !dv_cli_world_nodes(world, cli->node.n ? cli->node : wish.node, &nodes, &err)))
+        !find_nodes(cli, world, &wish, &nodes, &err))
         return dv_cli_complain("%s", err.msg);
-    question.inventory = dv_cli_world_inventory(world);
-    if (cli->output != DV_OUTPUT_TABLE) {
-        ok = dv_cli_explain_data(&question, &doc);
-        dv_cli_print_json(cli, doc, &style);
-    } else {
-        dv_buf_init(&buf, OUTPUT_BYTES_MAX);
-        ok = dv_cli_explain_print(&question, &buf);
-        (void)fputs(dv_buf_c(&buf), stdout);
-        dv_buf_fini(&buf);
-    }
-    dv_inventory_free(question.inventory);
+    question->is_settled = wish.pending.n == 0 && wish.obstacles.n == 0;
+    explain.inventory = dv_cli_world_inventory(world);
+    ok = doc ? dv_cli_explain_data(&explain, doc) : dv_cli_explain_print(&explain, buf);
+    dv_inventory_free(explain.inventory);
     return ok ? DV_EXIT_OK : DV_EXIT_REFUSED;
 }
 
-static enum dv_exit explain_files(struct dv_cli *cli, const struct dv_cli_target *target)
+/* Whether the pod waits for its claims: nobody has chosen a node for it. */
+static bool is_waiting(const struct dv_api_pod *pod)
 {
+    return pod->spec.node_name.n == 0 && pod->spec.n_resource_claims > 0 &&
+           !pod->metadata.deletion_timestamp.is_set &&
+           !dv_str_eq(pod->status.phase, DV_STR("Succeeded")) &&
+           !dv_str_eq(pod->status.phase, DV_STR("Failed"));
+}
+
+static void add_line(struct dv_cli *cli, const struct dv_cli_explain *explain,
+                     const struct dv_api_pod *pod, struct dv_table *table, bool *all_ok)
+{
+    struct dv_cli_line line;
+
+    dv_cli_explain_line(explain, &line);
+    *all_ok &= line.is_ok;
+    dv_table_add(table, dv_cli_plain(pod->metadata.namespace, cli->arena));
+    dv_table_add(table, dv_cli_plain(pod->metadata.name, cli->arena));
+    dv_table_add(table,
+                 dv_str_to_c(dv_str_printf(cli->arena, "%zu of %zu", line.n_fitting, line.n_nodes),
+                             cli->arena));
+    dv_table_add(table, dv_cli_plain(line.nearest, cli->arena));
+    dv_table_add(table, dv_cli_plain(line.why, cli->arena));
+}
+
+/* Explains all pods that wait: a line each, or as data all that there is to say. */
+static enum dv_exit explain_all(struct dv_cli *cli, struct dv_cli_world *world,
+                                struct question *question, struct dv_buf *buf, struct dv_json **doc)
+{
+    static const char *const headers[] = {"NAMESPACE", "POD", "FITS", "NEAREST", "WHY"};
+    const struct dv_cli_things *pods = &world->of[DV_KIND_POD];
+    struct dv_inventory *inventory = dv_cli_world_inventory(world);
+    struct dv_json *docs = dv_json_new_array(cli->arena);
+    struct dv_table table;
+    struct dv_err err;
+    bool all_ok = true;
+    bool ok = true;
+    size_t n = 0;
+
+    dv_table_init(&table, cli->arena, headers, DV_COUNT(headers));
+    for (size_t i = 0; ok && i < pods->n; i++) {
+        const struct dv_api_pod *pod = pods->v[i]->value;
+        struct dv_cli_nodes nodes = {0};
+        struct dv_cli_wish wish;
+        struct dv_cli_explain explain = {
+            .wish = &wish, .inventory = inventory, .nodes = &nodes, .arena = cli->arena};
+        struct dv_json *one;
+
+        if (!is_waiting(pod))
+            continue;
+        n++;
+        ok = dv_cli_wish_find(world, DV_KIND_POD, pod->metadata.namespace, pod->metadata.name,
+                              &wish, &err) &&
+             find_nodes(cli, world, &wish, &nodes, &err);
+        if (ok && !doc) {
+            add_line(cli, &explain, pod, &table, &all_ok);
+        } else if (ok) {
+            all_ok &= dv_cli_explain_data(&explain, &one);
+            dv_json_append(docs, one);
+        }
+    }
+    dv_inventory_free(inventory);
+    question->is_settled = false; /* others may come */
+    if (!ok)
+        return dv_cli_complain("%s", err.msg);
+    if (doc)
+        *doc = docs;
+    else if (n == 0)
+        dv_buf_add_c(buf, "no pod waits for its claims\n");
+    else
+        dv_table_print_to(&table, cli->has_headers, 0, buf);
+    return all_ok ? DV_EXIT_OK : DV_EXIT_REFUSED;
+}
+
+/* Answers on standard output; of answers that follow each other only those that differ from
+ * `last`. */
+static enum dv_exit answer(struct dv_cli *cli, struct dv_cli_world *world,
+                           struct question *question, struct dv_buf *last)
+{
+    bool is_text = cli->output == DV_OUTPUT_TABLE;
+    DV_CLEANUP(dv_buf_fini) struct dv_buf buf;
+    struct dv_json *doc = NULL;
+    enum dv_exit exit;
+
+    dv_buf_init(&buf, OUTPUT_BYTES_MAX);
+    exit = (question->target ? explain_one : explain_all)(cli, world, question, &buf,
+                                                          is_text ? NULL : &doc);
+    if (doc)
+        dv_cli_print_json(cli, doc, &style);
+    if (!is_text || dv_str_eq(dv_buf_str(&buf), dv_buf_str(last)))
+        return exit;
+    (void)printf("%s%s", last->n > 0 ? "\n" : "", dv_buf_c(&buf));
+    (void)fflush(stdout);
+    dv_buf_clear(last);
+    dv_buf_add(last, dv_buf_str(&buf));
+    return exit;
+}
+
+/* ---- where the objects are ---- */
+
+static enum dv_exit explain_files(struct dv_cli *cli, struct question *question)
+{
+    DV_CLEANUP(dv_buf_fini) struct dv_buf last;
     struct dv_cli_world world;
     struct dv_err err;
     enum dv_exit exit = DV_EXIT_OK;
 
+    dv_buf_init(&last, OUTPUT_BYTES_MAX);
     dv_cli_world_init(&world, cli->namespace.n ? cli->namespace : DV_STR("default"), cli->arena);
     for (size_t i = 0; exit == DV_EXIT_OK && i < cli->n_files; i++)
         if (!dv_cli_world_read(&world, cli->files[i], &err))
             exit = dv_cli_complain("%s", err.msg);
     if (exit == DV_EXIT_OK)
-        exit = explain(cli, &world, target);
+        exit = answer(cli, &world, question, &last);
     dv_cli_world_fini(&world);
     return exit;
 }
 
-static enum dv_exit explain_server(struct dv_cli *cli, const struct dv_cli_target *target)
+/* Looks once, with objects in an arena of its own: who watches looks for hours. */
+static enum dv_exit look(struct dv_cli *cli, struct dv_cli_api *api, struct question *question,
+                         struct dv_buf *last)
 {
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    struct dv_arena *outer = cli->arena;
     struct dv_cli_world world;
-    struct dv_cli_api api;
-    enum dv_exit exit = dv_cli_api_open(cli, &api);
+    struct dv_cli_fetch fetch = {
+        .has_pending = !question->target,
+        .namespace = question->target ? api->namespace : cli->namespace,
+    };
+    enum dv_exit exit;
 
+    if (question->target && question->target->kind->id == DV_KIND_POD)
+        fetch.pod = question->target->name;
+    cli->arena = arena;
+    dv_cli_world_init(&world, api->namespace, arena);
+    exit =
+        dv_cli_world_fetch(&world, api, &fetch) ? answer(cli, &world, question, last) : api->exit;
+    dv_cli_world_fini(&world);
+    cli->arena = outer;
+    return exit;
+}
+
+static enum dv_exit explain_server(struct dv_cli *cli, struct question *question)
+{
+    DV_CLEANUP(dv_buf_fini) struct dv_buf last;
+    struct dv_cli_api api;
+    enum dv_exit exit;
+
+    dv_buf_init(&last, OUTPUT_BYTES_MAX);
+    exit = dv_cli_api_open(cli, &api);
     if (exit != DV_EXIT_OK)
         return exit;
-    dv_cli_world_init(&world, api.namespace, cli->arena);
-    exit = dv_cli_world_fetch(&world, &api,
-                              target->kind->id == DV_KIND_POD ? target->name : DV_STR_NONE)
-               ? explain(cli, &world, target)
-               : api.exit;
-    dv_cli_world_fini(&world);
+    exit = look(cli, &api, question, &last);
+    while (cli->watches && !question->is_settled &&
+           (exit == DV_EXIT_OK || exit == DV_EXIT_REFUSED)) {
+        dv_cli_api_sleep(&api, LOOK_MS);
+        exit = look(cli, &api, question, &last);
+    }
     dv_cli_api_close(&api);
     return exit;
 }
 
 enum dv_exit dv_cmd_explain(struct dv_cli *cli)
 {
+    struct question question = {0};
     struct dv_err err;
-    const struct dv_cli_target *target = read_target(cli, &err);
 
-    if (!target)
-        return dv_cli_complain_usage("explain", "%s", err.msg);
-    return cli->n_files > 0 ? explain_files(cli, target) : explain_server(cli, target);
+    if (cli->is_all_pending && cli->n_words > 0)
+        return dv_cli_complain_usage("explain", "--all-pending is about all pods: name none");
+    if (cli->watches && (cli->n_files > 0 || cli->output != DV_OUTPUT_TABLE))
+        return dv_cli_complain_usage("explain", "--watch looks at a server, and prints text");
+    if (!cli->is_all_pending) {
+        question.target = read_target(cli, &err);
+        if (!question.target)
+            return dv_cli_complain_usage("explain", "%s", err.msg);
+    }
+    return cli->n_files > 0 ? explain_files(cli, &question) : explain_server(cli, &question);
 }

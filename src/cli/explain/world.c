@@ -134,33 +134,40 @@ bool dv_cli_world_read(struct dv_cli_world *world, dv_str path, struct dv_err *e
     return true;
 }
 
-bool dv_cli_world_fetch(struct dv_cli_world *world, struct dv_cli_api *api, dv_str pod)
+/* The field selector of the pods that are asked for. */
+static dv_str pod_fields(const struct dv_cli_fetch *fetch, struct dv_arena *arena)
 {
-    const struct {
+    return fetch->has_pending ? DV_STR("spec.nodeName=")
+                              : dv_str_printf(arena, "metadata.name=%.*s", DV_FMT(fetch->pod));
+}
+
+bool dv_cli_world_fetch(struct dv_cli_world *world, struct dv_cli_api *api,
+                        const struct dv_cli_fetch *fetch)
+{
+    static const struct {
         enum dv_kind_id kind;
         bool is_optional; /* there is an answer without it, if a worse one */
         bool is_of_pod;   /* only for its sake, from its namespace */
-        dv_str name;
     } wanted[] = {
-        {DV_KIND_CLAIM,      false, false, DV_STR_NONE},
-        {DV_KIND_SLICE,      false, false, DV_STR_NONE},
-        {DV_KIND_CLASS,      false, false, DV_STR_NONE},
-        {DV_KIND_NODE,       true,  false, DV_STR_NONE},
-        {DV_KIND_TAINT_RULE, true,  false, DV_STR_NONE},
-        {DV_KIND_TEMPLATE,   true,  true,  DV_STR_NONE},
-        {DV_KIND_POD,        false, true,  pod        },
+        {DV_KIND_CLAIM,      false, false},
+        {DV_KIND_SLICE,      false, false},
+        {DV_KIND_CLASS,      false, false},
+        {DV_KIND_NODE,       true,  false},
+        {DV_KIND_TAINT_RULE, true,  false},
+        {DV_KIND_TEMPLATE,   true,  true },
+        {DV_KIND_POD,        false, true },
     };
     struct dv_err err;
 
     for (size_t i = 0; i < DV_COUNT(wanted); i++) {
         struct dv_cli_list list = {.kind = dv_kind(wanted[i].kind)};
 
-        if (wanted[i].is_of_pod && pod.n == 0)
+        if (wanted[i].is_of_pod && fetch->pod.n == 0 && !fetch->has_pending)
             continue;
         if (wanted[i].is_of_pod)
-            list.namespace = world->namespace;
-        if (wanted[i].name.n)
-            list.fields = dv_str_printf(world->arena, "metadata.name=%.*s", DV_FMT(wanted[i].name));
+            list.namespace = fetch->namespace;
+        if (wanted[i].kind == DV_KIND_POD)
+            list.fields = pod_fields(fetch, world->arena);
         if (!dv_cli_api_list(api, &list, world->arena))
             return false;
         if (list.failure && wanted[i].is_optional && list.failure->code == 404)

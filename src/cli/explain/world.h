@@ -47,9 +47,15 @@ DV_CHECKED bool dv_cli_world_add(struct dv_cli_world *world, const struct dv_jso
                                  struct dv_err *err);
 /* The objects of a file, or of a folder's files; "-" is standard input. Blocks. */
 DV_CHECKED bool dv_cli_world_read(struct dv_cli_world *world, dv_str path, struct dv_err *err);
-/* Fetches all objects of the kinds that matter, and the pod, if one is named, from the world's
- * namespace. False: it failed, which is printed, and api->exit says how to end. */
-DV_CHECKED bool dv_cli_world_fetch(struct dv_cli_world *world, struct dv_cli_api *api, dv_str pod);
+/* Which pods are fetched, besides all objects of the kinds that matter. */
+struct dv_cli_fetch {
+    dv_str namespace; /* theirs, and that of their templates; empty: all */
+    dv_str pod;       /* this one */
+    bool has_pending; /* all that have no node yet */
+};
+/* Fetches what is asked for. False: it failed, which is printed, and api->exit says how to end. */
+DV_CHECKED bool dv_cli_world_fetch(struct dv_cli_world *world, struct dv_cli_api *api,
+                                   const struct dv_cli_fetch *fetch);
 
 /* Finds an object; NULL: there is none. */
 const void *dv_cli_world_find(const struct dv_cli_world *world, enum dv_kind_id kind,

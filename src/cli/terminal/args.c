@@ -185,6 +185,7 @@ SWITCH(set_all_containers, is_all_containers)
 SWITCH(set_watch, watches)
 SWITCH(set_everywhere, is_everywhere)
 SWITCH(set_all, is_all)
+SWITCH(set_all_pending, is_all_pending)
 SWITCH(set_all_nodes, is_all_nodes)
 SWITCH(set_force, is_forced)
 SWITCH(set_managed, shows_managed_fields)
@@ -267,6 +268,8 @@ static const struct dv_option_row options[] = {
     {"dry",         0,   "dry-run",             "[=server|none]",      "all but the change",                                  set_dry_run,       0                 },
     {"explain",     0,   "node",                "NAME",                "only what stands in the way on this node",            NULL,              AT(node)          },
     {"explain",     0,   "all",                 NULL,                  "all nodes, and all devices of the nodes",             set_all,           0                 },
+    {"explain",     0,   "all-pending",         NULL,                  "a line for each pod that waits for its claims",
+     set_all_pending,                                                                                                                            0                 },
     {"token",       0,   "driver",              "NAME",                "for this driver, on the node",                        NULL,              AT(driver)        },
     {"token",       0,   "node",                "NAME",                "for the node, or for a driver there",                 NULL,              AT(node)          },
     {"token",       0,   "all-nodes",           NULL,                  "for a driver whose devices have no node",             set_all_nodes,     0                 },
