@@ -256,7 +256,11 @@ static const struct {
 const struct dv_column *dv_table_columns(const struct dv_kind *kind,
                                          const struct dv_api_version *version, size_t *n)
 {
-    (void)version; /* all versions of a kind have the same columns */
+    (void)version;                /* all versions of a kind have the same columns */
+    if (kind->id >= DV_N_KINDS) { /* one that is never stored */
+        *n = DV_COUNT(plain_columns);
+        return plain_columns;
+    }
     *n = of_kinds[kind->id].n;
     return of_kinds[kind->id].v;
 }

@@ -124,6 +124,8 @@ static unsigned methods_of(const struct dv_route *route)
 
     if (route->is_watch)
         return DV_CAN_WATCH | DV_CAN_LIST;
+    if (route->is_empty)
+        return route->name.n ? DV_CAN_GET : DV_CAN_WATCH | DV_CAN_LIST;
     switch (route->sub) {
     case DV_SUB_STATUS:
         return DV_CAN_GET | DV_CAN_UPDATE | DV_CAN_PATCH;
@@ -241,13 +243,28 @@ static void warn_of_version(struct dv_kube_call *call)
                                        DV_FMT(route->kind->name), ends[i].since, ends[i].until));
 }
 
+/* Says that the method is not there and, for a kind without objects, why. */
+static void refuse_method(struct dv_kube_call *call)
+{
+    struct dv_api_status *status = dv_status_method_not_allowed(call->arena);
+    const struct dv_route *route = &call->route;
+
+    if (route->is_empty)
+        status->message = dv_str_printf(
+            call->arena,
+            "%.*s: davit has no %.*s, and takes none; their list is there, and empty, "
+            "for clients that wait for it",
+            DV_FMT(status->message), DV_FMT(route->kind->plural));
+    dv_kube_reply_status(call, status);
+}
+
 static void serve_objects(struct dv_kube_call *call)
 {
     const struct verb *verb = find_verb(call);
     dv_str type = dv_rest_request_field(call->request, DV_STR("Content-Type"));
 
     if (!verb) {
-        dv_kube_reply_status(call, dv_status_method_not_allowed(call->arena));
+        refuse_method(call);
         return;
     }
     if (verb->flag == DV_CAN_PATCH &&

@@ -40,7 +40,9 @@ void dv_kube_get(struct dv_kube_call *call)
     }
     if (!is_version_there(call))
         return;
-    object = dv_embedded_get(call->kube->options.embedded, route->kind, namespace, route->name);
+    object = route->is_empty ? NULL
+                             : dv_embedded_get(call->kube->options.embedded, route->kind, namespace,
+                                               route->name);
     if (!object) {
         struct dv_status_about about = {.kind = route->kind, .name = route->name};
 
@@ -96,6 +98,12 @@ void dv_remote_list(struct dv_kube_call *call)
     }
     query.match = options.match;
     query.limit = options.limit;
+    if (route->is_empty) {
+        page.version = dv_embedded_version(call->kube->options.embedded);
+        if (is_version_there(call))
+            dv_kube_reply_list(call, &page);
+        return;
+    }
     if (!dv_embedded_list(call->kube->options.embedded, &query, call->arena, &page, &failure)) {
         dv_kube_reply_status(call, failure);
         return;

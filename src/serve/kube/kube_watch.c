@@ -265,6 +265,13 @@ static void on_token_ended(struct dv_token_use *use)
 
 static void set_timer(struct watch *watch);
 
+/* The version that the client has seen all changes up to. */
+static uint64_t version_of(const struct watch *watch)
+{
+    return watch->call->route.is_empty ? dv_embedded_version(watch->kube->options.embedded)
+                                       : dv_watcher_version(&watch->watcher);
+}
+
 static void on_time(struct dv_timer *timer)
 {
     struct watch *watch = DV_CONTAINER(timer, struct watch, timer);
@@ -273,7 +280,7 @@ static void on_time(struct dv_timer *timer)
 
     if (watch->bookmark_ms && (now_ms >= watch->bookmark_ms || now_ms >= watch->end_ms)) {
         watch->bookmark_ms = now_ms + (every_ms ? every_ms : BOOKMARK_MS);
-        send_bookmark(watch, dv_watcher_version(&watch->watcher), false);
+        send_bookmark(watch, version_of(watch), false);
     }
     if (now_ms >= watch->end_ms)
         finish(watch);
@@ -378,6 +385,21 @@ static bool check_share(struct dv_kube_call *call)
     return false;
 }
 
+/* Begins to tell what happens. Of a kind without objects nothing does: there all has been told at
+ * once. */
+static bool start_watcher(struct watch *watch, struct dv_api_status **failure)
+{
+    return watch->call->route.is_empty ||
+           dv_watcher_start(watch->kube->options.embedded, &watch->watcher, watch->call->arena,
+                            failure);
+}
+
+static void tell_empty(struct watch *watch)
+{
+    if (watch->call->route.is_empty && watch->watcher.wants_initial_end && watch->bookmark_ms)
+        send_bookmark(watch, version_of(watch), true);
+}
+
 void dv_kube_watch(struct dv_kube_call *call, const struct dv_list_options *options)
 {
     struct dv_kube *kube = call->kube;
@@ -411,9 +433,10 @@ void dv_kube_watch(struct dv_kube_call *call, const struct dv_list_options *opti
     watch->end_ms =
         now_ms + (options->timeout_s ? dv_u64_min(options->timeout_s, TIMEOUT_S_MAX) * 1000
                                      : LONG_MS + dv_random_u64() % LONG_MS);
-    if (dv_watcher_start(kube->options.embedded, &watch->watcher, call->arena, &failure)) {
+    if (start_watcher(watch, &failure)) {
         begin_stream(watch);
         set_timer(watch);
+        tell_empty(watch);
         watch->use.ended = on_token_ended;
         if (call->token_hash.n &&
             !dv_token_use_begin(&watch->use, kube->options.tokens, call->token_hash))

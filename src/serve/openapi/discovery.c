@@ -189,7 +189,7 @@ static void add_resource(const struct dv_api_resource *resource, struct dv_buf *
     dv_buf_printf(buf, ",\"kind\":\"%.*s\",", DV_FMT(resource->kind));
     add_verbs(resource->verbs, buf);
     add_names(resource, buf);
-    if (resource->of && !resource->subresource.n)
+    if (resource->of && !resource->subresource.n && !resource->is_empty)
         add_storage_hash(resource->of, buf);
     dv_buf_add_char(buf, '}');
 }

@@ -243,8 +243,8 @@ static void add_resource(struct paths *paths, const struct dv_api_resource *reso
         add_path(paths, resource, &object);
         return;
     }
-    if (!message_of(resource))
-        return;
+    if (resource->is_empty || !message_of(resource))
+        return; /* of what cannot be written nothing but its name is known */
     if (resource->subresource.n) {
         add_path(paths, resource, &object);
         return;

@@ -14,9 +14,12 @@ static const dv_str resource_versions[] = {V1, DV_STR_INIT("v1beta2"), DV_STR_IN
 
 /* The groups are in the reference's order. */
 static const struct dv_api_group groups[] = {
+    {DV_STR_INIT("apps"),                  only_v1,           1},
     {DV_STR_INIT("events.k8s.io"),         only_v1,           1},
     {DV_STR_INIT("authentication.k8s.io"), only_v1,           1},
     {DV_STR_INIT("authorization.k8s.io"),  only_v1,           1},
+    {DV_STR_INIT("policy"),                only_v1,           1},
+    {DV_STR_INIT("storage.k8s.io"),        only_v1,           1},
     {DV_STR_INIT("coordination.k8s.io"),   only_v1,           1},
     {DV_STR_INIT("node.k8s.io"),           only_v1,           1},
     {DV_STR_INIT("resource.k8s.io"),       resource_versions, 4},
@@ -169,6 +172,27 @@ static void add_kind(resource_vec *found, const struct dv_kind *kind,
     *dv_vec_add_in(found, arena) = resource;
 }
 
+/* Adds the kinds of the group that have no objects. */
+static void add_empty(resource_vec *found, dv_str group, dv_str version, struct dv_arena *arena)
+{
+    size_t n;
+    const struct dv_kind *kinds = dv_empty_kinds(&n);
+
+    for (size_t i = 0; i < n; i++)
+        if (dv_str_eq(kinds[i].versions->group, group) &&
+            dv_str_eq(kinds[i].versions->version, version))
+            *dv_vec_add_in(found, arena) = (struct dv_api_resource){
+                .name = kinds[i].plural,
+                .singular = kinds[i].singular,
+                .kind = kinds[i].name,
+                .of = &kinds[i],
+                .version = kinds[i].versions,
+                .is_namespaced = kinds[i].is_namespaced,
+                .is_empty = true,
+                .verbs = DV_CAN_GET | DV_CAN_LIST | DV_CAN_WATCH,
+            };
+}
+
 static int compare(const void *a, const void *b)
 {
     const struct dv_api_resource *x = a;
@@ -191,6 +215,7 @@ struct dv_api_resource *dv_api_resources(dv_str group, dv_str version, struct dv
                 dv_str_eq(kind->versions[i].version, version))
                 add_kind(&found, kind, &kind->versions[i], arena);
     }
+    add_empty(&found, group, version, arena);
     for (size_t i = 0; i < DV_COUNT(others); i++)
         if (dv_str_eq(others[i].group, group) && dv_str_eq(version, DV_STR("v1")))
             *dv_vec_add_in(&found, arena) = others[i].resource;

@@ -131,13 +131,29 @@ static bool is_stream(dv_str subresource)
            dv_str_eq(subresource, DV_STR("portforward"));
 }
 
+static void find_kind(struct dv_route *route)
+{
+    size_t n;
+    const struct dv_kind *empty = dv_empty_kinds(&n);
+
+    route->kind =
+        dv_kind_by_plural(route->group, route->version, route->resource, &route->api_version);
+    for (size_t i = 0; !route->kind && i < n; i++)
+        if (dv_str_eq(empty[i].plural, route->resource) &&
+            dv_str_eq(empty[i].versions->group, route->group) &&
+            dv_str_eq(empty[i].versions->version, route->version)) {
+            route->kind = &empty[i];
+            route->api_version = empty[i].versions;
+            route->is_empty = true;
+        }
+}
+
 static void find_resource(struct dv_route *route)
 {
     route->what = DV_ROUTE_NO_RESOURCE;
     if (!route->resource.n)
         return;
-    route->kind =
-        dv_kind_by_plural(route->group, route->version, route->resource, &route->api_version);
+    find_kind(route);
     if (route->kind) {
         if (!find_subresource(route) || !is_scope_right(route))
             return;

@@ -62,6 +62,7 @@ struct dv_route {
     const struct dv_api_version *api_version;
     enum dv_review review;
     bool is_watch; /* it has the old form of a watch, /watch/... */
+    bool is_empty; /* the kind has no objects, ever: see dv_empty_kinds */
 };
 
 /* Parses `path`, which is as the request has it. */
@@ -103,9 +104,14 @@ struct dv_api_resource {
     const struct dv_api_version *version;
     enum dv_review review;
     bool is_namespaced;
+    bool is_empty;  /* of a kind that has no objects, ever */
     unsigned verbs; /* enum dv_verb_flag */
 };
 
+/* Returns the kinds that clients list and watch before they do anything, and of which davit has no
+ * objects: a scheduler waits until it has seen all volumes and services. Their `id` is DV_N_KINDS.
+ */
+const struct dv_kind *dv_empty_kinds(size_t *n);
 /* Returns all groups but the core one, in order. */
 const struct dv_api_group *dv_api_groups(size_t *n);
 bool dv_api_has_group(dv_str group); /* but the core one */
