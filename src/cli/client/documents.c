@@ -155,6 +155,28 @@ dv_str dv_cli_document_place(const struct dv_cli_document *document, struct dv_a
 
 /* ---- what a document is about ---- */
 
+/* The kinds of DRA up to 1.31 that have gone, and what does their work now. */
+static const struct {
+    dv_str kind;
+    const char *instead;
+} gone_kinds[] = {
+    {DV_STR_INIT("ResourceClass"),           "a DeviceClass"                                  },
+    {DV_STR_INIT("ResourceClassParameters"), "opaque configuration of a DeviceClass"          },
+    {DV_STR_INIT("ResourceClaimParameters"), "opaque configuration of a ResourceClaim"        },
+    {DV_STR_INIT("PodSchedulingContext"),    "the scheduler, which allocates claims by itself"},
+    {DV_STR_INIT("PodScheduling"),           "the scheduler, which allocates claims by itself"},
+};
+
+static bool check_gone(const struct dv_json *json, dv_str group, dv_str name, struct dv_err *err)
+{
+    for (size_t i = 0; i < DV_COUNT(gone_kinds); i++)
+        if (dv_str_eq(group, DV_STR("resource.k8s.io")) && dv_str_eq(name, gone_kinds[i].kind))
+            return dv_json_fail(json, err,
+                                "%.*s is of classic DRA, which is not served; in its place is %s",
+                                DV_FMT(name), gone_kinds[i].instead);
+    return true;
+}
+
 static bool find_kind(const struct dv_json *json, dv_str api_version, dv_str name,
                       struct dv_cli_subject *subject, struct dv_err *err)
 {
@@ -167,6 +189,8 @@ static bool find_kind(const struct dv_json *json, dv_str api_version, dv_str nam
     subject->kind = dv_kind_by_name(group, version, name, &subject->version);
     if (subject->kind)
         return true;
+    if (!check_gone(json, group, name, err))
+        return false;
     meant = known ? known->name : dv_cli_kind_suggest(name);
     if (known)
         return dv_json_fail(json, err,

@@ -1,6 +1,5 @@
 /* explain_data.c - the verdicts over nodes and devices, as data. */
 #include "alloc/alloc.h"
-#include "base/arena.h"
 #include "base/str.h"
 #include "cli/explain/cli_explain.h"
 #include "cli/explain/explain_judge.h"

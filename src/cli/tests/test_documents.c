@@ -81,37 +81,40 @@ static void what_is_wrong_is_told_with_its_place(void **state)
         const char *text;
         const char *expected;
     } cases[] = {
-        {"[]\n---\n" NODE("n1"),                                                      "! f.yaml, document 1: line 1, column 1: expected an object, got "
-                                 "an array\n2@3 node//n1\n"                                                                       },
-        {"a\n",                                                                       "! f.yaml, document 1: line 1, column 1: expected an object, got a string\n"},
-        {"kind: Pod\n",                                                               "! f.yaml, document 1: line 1, column 1: \"apiVersion\" is missing\n"       },
-        {"apiVersion: v1\n",                                                          "! f.yaml, document 1: line 1, column 1: \"kind\" is missing\n"             },
+        {"[]\n---\n" NODE("n1"),                                                             "! f.yaml, document 1: line 1, column 1: expected an object, got "
+                                 "an array\n2@3 node//n1\n"                                                                              },
+        {"a\n",                                                                              "! f.yaml, document 1: line 1, column 1: expected an object, got a string\n"},
+        {"kind: Pod\n",                                                                      "! f.yaml, document 1: line 1, column 1: \"apiVersion\" is missing\n"       },
+        {"apiVersion: v1\n",                                                                 "! f.yaml, document 1: line 1, column 1: \"kind\" is missing\n"             },
         {"apiVersion: v1\nkind: Pod\n",
-         "! f.yaml, document 1: line 1, column 1: \"metadata\" is missing\n"                                                                                      },
+         "! f.yaml, document 1: line 1, column 1: \"metadata\" is missing\n"                                                                                             },
         {"apiVersion: v1\nkind: Pod\nmetadata: {}\n",
-         "! f.yaml, document 1: line 3, column 11: metadata: \"name\" is missing\n"                                                                               },
+         "! f.yaml, document 1: line 3, column 11: metadata: \"name\" is missing\n"                                                                                      },
         {"apiVersion: v1\nkind: Pod\nmetadata: {name: ''}\n",
-         "! f.yaml, document 1: line 3, column 18: metadata.name: it is empty\n"                                                                                  },
+         "! f.yaml, document 1: line 3, column 18: metadata.name: it is empty\n"                                                                                         },
         {"apiVersion: v1\nkind: Pod\nmetadata: {name: 5}\n",
          "! f.yaml, document 1: line 3, column 18: metadata.name: expected a string, got a "
-         "number\n"                                                                                                                                               },
+         "number\n"                                                                                                                                                      },
         {"apiVersion: v1\nkind: Pod\nmetadata: {generateName: p-}\n",
          "! f.yaml, document 1: line 3, column 11: metadata: generateName cannot be applied: give "
-         "it a name\n"                                                                                                                                            },
+         "it a name\n"                                                                                                                                                   },
         {"apiVersion: v1\nkind: ResourceClaim\nmetadata: {name: a}\n",
          "! f.yaml, document 1: line 1, column 1: there is no kind ResourceClaim in v1; did you "
-         "mean ResourceClaim in resource.k8s.io/v1?\n"                                                                                                            },
+         "mean ResourceClaim in resource.k8s.io/v1?\n"                                                                                                                   },
         {"apiVersion: v1\nkind: pod\nmetadata: {name: a}\n",
          "! f.yaml, document 1: line 1, column 1: there is no kind pod in v1; did you mean Pod in "
-         "v1?\n"                                                                                                                                                  },
+         "v1?\n"                                                                                                                                                         },
         {"apiVersion: resource.k8s.io/v1\nkind: ResourceClam\nmetadata: {name: a}\n",
          "! f.yaml, document 1: line 1, column 1: there is no kind ResourceClam in "
-         "resource.k8s.io/v1; did you mean ResourceClaim?\n"                                                                                                      },
+         "resource.k8s.io/v1; did you mean ResourceClaim?\n"                                                                                                             },
+        {"apiVersion: resource.k8s.io/v1alpha2\nkind: ResourceClass\nmetadata: {name: a}\n",
+         "! f.yaml, document 1: line 1, column 1: ResourceClass is of classic DRA, which is not "
+         "served; in its place is a DeviceClass\n"                                                                                                                       },
         {"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\n",
-         "! f.yaml, document 1: line 1, column 1: there is no kind Deployment in apps/v1\n"                                                                       },
+         "! f.yaml, document 1: line 1, column 1: there is no kind Deployment in apps/v1\n"                                                                              },
  /* what was read before a mistake in the text still counts */
-        {NODE("n1") "---\na: [\n",                                                    "1@1 node//n1\n!! f.yaml, document 2: line "                                },
-        {NODE("n1") "---\na: 1\na: 2\n",                                              "1@1 node//n1\n!! f.yaml, document 2: line "                                },
+        {NODE("n1") "---\na: [\n",                                                           "1@1 node//n1\n!! f.yaml, document 2: line "                                },
+        {NODE("n1") "---\na: 1\na: 2\n",                                                     "1@1 node//n1\n!! f.yaml, document 2: line "                                },
     };
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
 

@@ -165,6 +165,27 @@ static void serve_openapi_v3(struct dv_kube_call *call)
         dv_kube_reply_nothing(call, 404);
 }
 
+/* Answers that there is no such resource. Those of older versions of DRA are told what is there
+ * instead: a client or manifest of theirs has to be changed. */
+static void no_resource(struct dv_kube_call *call)
+{
+    static const dv_str versions[] = {DV_STR_INIT("v1alpha1"), DV_STR_INIT("v1alpha2"),
+                                      DV_STR_INIT("v1alpha3")};
+    struct dv_api_status *status = dv_status_no_such_path(call->arena);
+    const struct dv_route *route = &call->route;
+
+    for (size_t i = 0; i < DV_COUNT(versions); i++)
+        if (dv_str_eq(route->group, DV_STR("resource.k8s.io")) &&
+            dv_str_eq(route->version, versions[i]))
+            status->message = dv_str_printf(
+                call->arena,
+                "%.*s: %.*s of resource.k8s.io/%.*s is of a version of DRA that is not served; use "
+                "resource.k8s.io/v1, where a DeviceClass stands for a ResourceClass, opaque "
+                "configuration for parameters, and no PodSchedulingContext is needed",
+                DV_FMT(status->message), DV_FMT(route->resource), DV_FMT(route->version));
+    dv_kube_reply_status(call, status);
+}
+
 void dv_kube_serve_page(struct dv_kube_call *call)
 {
     switch (call->route.what) {
@@ -196,7 +217,7 @@ void dv_kube_serve_page(struct dv_kube_call *call)
         dv_kube_serve_node(call);
         break;
     case DV_ROUTE_NO_RESOURCE:
-        dv_kube_reply_status(call, dv_status_no_such_path(call->arena));
+        no_resource(call);
         break;
     case DV_ROUTE_NO_PAGE:
     case DV_ROUTE_METRICS:
