@@ -40,6 +40,9 @@ struct dv_view_options {
      * stays; it goes on where it was, and tells what it missed as ordinary changes. */
     void (*disturbed)(void *ctx, const struct dv_err *err);
     void *ctx;
+    /* A server that does not have the kind has no objects of it: the view is synced then, and looks
+     * again now and then. */
+    bool is_optional;
 };
 
 /* The options' texts are copied. No callback runs before this has returned, and none after close

@@ -169,7 +169,8 @@ static bool open_views(struct dv_control *control, struct dv_err *err)
         const struct dv_view_options options = {.kind = dv_kind(view_table[i].kind),
                                                 .changed = view_table[i].changed,
                                                 .synced = on_synced,
-                                                .ctx = control};
+                                                .ctx = control,
+                                                .is_optional = i == DV_CONTROL_RULES};
 
         if (!is_wanted(control, (enum dv_control_view)i))
             continue;

@@ -439,6 +439,28 @@ bool dv_daemon_is_settled(const struct dv_daemon *daemon)
     return !daemon->api || dv_daemon_api_is_settled(daemon->api);
 }
 
+/* Whether this process is the scheduler or the controllers of a cluster, and no node of it. */
+static bool is_apart(const struct dv_options *options)
+{
+    return options->kubeconfig.n > 0 && !(options->roles & DV_ROLE_NODE);
+}
+
+/* Opens what needs a cluster and no machine: no state, no plugins, and no directories of a kubelet,
+ * which the machine may well have. */
+static bool open_apart(struct dv_daemon *daemon, struct dv_err *err)
+{
+    return open_remote(daemon, err) && dv_daemon_open_roles(daemon, err) && open_http(daemon, err);
+}
+
+static bool open_all(struct dv_daemon *daemon, struct dv_err *err)
+{
+    return dv_daemon_read_machine(daemon, err) && dv_daemon_configure_topology(daemon, err) &&
+           open_guard(daemon, err) && dv_daemon_open_store(daemon, err) &&
+           open_devices(daemon, err) && open_claims(daemon, err) && open_specs(daemon, err) &&
+           open_pods(daemon, err) && open_api(daemon, err) && open_remote(daemon, err) &&
+           connect_claims(daemon, err) && open_plugins(daemon, err) && open_servers(daemon, err);
+}
+
 struct dv_daemon *dv_daemon_open(struct dv_loop *loop, const struct dv_options *options,
                                  struct dv_err *err)
 {
@@ -452,11 +474,7 @@ struct dv_daemon *dv_daemon_open(struct dv_loop *loop, const struct dv_options *
     daemon->feed = dv_node_feed_new(&daemon->node);
     daemon->logs = dv_pod_logs_new(loop, &daemon->node);
     daemon->streams = dv_pod_streams_new(&daemon->node);
-    if (dv_daemon_read_machine(daemon, err) && dv_daemon_configure_topology(daemon, err) &&
-        open_guard(daemon, err) && dv_daemon_open_store(daemon, err) && open_devices(daemon, err) &&
-        open_claims(daemon, err) && open_specs(daemon, err) && open_pods(daemon, err) &&
-        open_api(daemon, err) && open_remote(daemon, err) && connect_claims(daemon, err) &&
-        open_plugins(daemon, err) && open_servers(daemon, err))
+    if (is_apart(options) ? open_apart(daemon, err) : open_all(daemon, err))
         return daemon;
     dv_daemon_close(daemon, NULL, NULL);
     return NULL;

@@ -270,6 +270,8 @@ static const struct option table[] = {
      NULL                                                                                                                                                                                    },
     {"roles",             "LIST",         "of api,control,sched,node (all; node with --kubeconfig)",      set_roles,      0,
      NULL                                                                                                                                                                                    },
+    {"scheduler-name",    "NAME",         "of the role sched in a cluster: pods name it (davit)",         set_text,
+     AT(scheduler_name),                                                                                                                       NULL                                          },
     {"topology-policy",   "POLICY",       "none, best-effort, restricted or single-numa-node (none)",
      set_policy,                                                                                                          AT(topology_policy), "none|best-effort|restricted|single-numa-node"},
     {"topology-scope",    "SCOPE",        "container or pod (container)",                                 set_scope,      AT(topology_scope),
@@ -438,9 +440,11 @@ static bool settle(struct dv_options *options, struct dv_err *err)
 
     if (options->roles == 0)
         options->roles = is_agent ? DV_ROLE_NODE : ROLES_ALL;
-    if (is_agent && options->roles != DV_ROLE_NODE)
+    if (is_agent && (options->roles & DV_ROLE_API))
         return dv_fail(err, DV_INVALID_ARGUMENT,
-                       "--kubeconfig goes with --roles=node: the cluster has the others");
+                       "--kubeconfig goes without the role api: the cluster has one");
+    if (is_agent && options->scheduler_name.n == 0)
+        options->scheduler_name = DV_STR("davit");
     if (!is_agent && !(options->roles & DV_ROLE_API))
         return dv_fail(err, DV_INVALID_ARGUMENT,
                        "--roles without api needs --kubeconfig: which API should it use?");

@@ -56,6 +56,7 @@ struct dv_options {
     dv_str policy; /* the file, "" for none */
     dv_str config; /* the file, "" for none */
     uint32_t roles;
+    dv_str scheduler_name; /* empty: the default one's, with an API of our own */
     bool insecure_http;
     enum dv_log_format log_format;
     enum dv_log_level log_level;

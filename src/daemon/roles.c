@@ -113,6 +113,8 @@ bool dv_daemon_open_roles(struct dv_daemon *daemon, struct dv_err *err)
     };
     struct dv_sched_options sched = {
         .cluster = daemon->cluster,
+        .scheduler_name = daemon->options->scheduler_name,
+        .is_second = daemon->options->kubeconfig.n > 0, /* the cluster has its own */
         .is_strict = daemon->options->is_strict,
         .metrics = dv_node_metrics_registry(daemon->metrics),
         .is_making_claims = is_making_claims,

@@ -165,7 +165,8 @@ static bool open_views(struct dv_sched *sched, struct dv_err *err)
         const struct dv_view_options options = {.kind = dv_kind(all[i].kind),
                                                 .changed = all[i].changed,
                                                 .synced = on_synced,
-                                                .ctx = sched};
+                                                .ctx = sched,
+                                                .is_optional = i == VIEW_RULES};
 
         if (i == VIEW_RULES &&
             (sched->options.without_taint_rules || !(sched->options.gates & DV_GATE_DEVICE_TAINTS)))

@@ -29,6 +29,7 @@ struct dv_sched_options {
     /* Who it is: pods with this schedulerName, with DV_SCHED_NAME and with none are its own.
      * Copied; empty: DV_SCHED_NAME. */
     dv_str scheduler_name;
+    bool is_second;              /* another one has those with DV_SCHED_NAME and with none */
     unsigned gates;              /* enum dv_gate; 0: DV_GATES_DEFAULT */
     bool without_taint_rules;    /* the server does not have the kind DeviceTaintRule */
     bool is_strict;              /* nothing that the reference would not do */

@@ -38,7 +38,9 @@ static bool is_ours(const struct dv_sched *sched, const struct dv_api_pod *pod)
 {
     dv_str name = pod->spec.scheduler_name;
 
-    return name.n == 0 || dv_str_eq(name, DV_STR(DV_SCHED_NAME)) || dv_str_eq(name, sched->name);
+    if (dv_str_eq(name, sched->name))
+        return true;
+    return !sched->options.is_second && (name.n == 0 || dv_str_eq(name, DV_STR(DV_SCHED_NAME)));
 }
 
 /* Finds the name of the claim for an entry. False: the claim is not made yet. An empty name: the

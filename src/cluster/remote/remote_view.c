@@ -163,6 +163,11 @@ static void refused(struct dv_remote_view *view, const char *verb, enum dv_remot
         list_again(view);
         return;
     }
+    if (view->fetch.status == 404 && view->view.options.is_optional) {
+        dv_remote_view_tell_synced(view);
+        if (!goes_on(view))
+            return;
+    }
     dv_status_to_err(status, &err);
     (void)dv_wrap(&err, "%s %.*s: the server answered %u", verb, DV_FMT(kind->plural),
                   view->fetch.status);

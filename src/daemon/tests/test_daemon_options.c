@@ -104,7 +104,7 @@ static void mistakes_are_named(void **state)
         {"--roles api,nodes",             "\"nodes\" is no role"                            },
         {"--roles=",                      "\"\" is no role"                                 },
         {"--roles node",                  "needs --kubeconfig"                              },
-        {"--kubeconfig /f --roles api",   "goes with --roles=node"                          },
+        {"--kubeconfig /f --roles api",   "goes without the role api"                       },
         {"--insecure-http=maybe",         "true or false, not \"maybe\""                    },
         {"--log-format xml",              "text or json, not \"xml\""                       },
         {"--cri containerd",              "\"containerd\" is not auto, none or unix:///PATH"},
