@@ -67,6 +67,9 @@ static void options_take_their_value_both_ways(void **state)
     assert_int_equal(options.roles, DV_ROLE_API | DV_ROLE_NODE);
     assert_ok(parse("--kubeconfig /f", arena, &options, &err), &err);
     assert_int_equal(options.roles, DV_ROLE_NODE);
+    assert_ok(parse("--kubeconfig /f --roles control,sched", arena, &options, &err), &err);
+    assert_int_equal(options.roles, DV_ROLE_CONTROL | DV_ROLE_SCHED);
+    assert_str(options.scheduler_name, "davit");
     assert_str(options.cri, "auto");
     assert_ok(parse("--cri unix:///run/c.sock", arena, &options, &err), &err);
     assert_str(options.cri, "unix:///run/c.sock");
