@@ -59,6 +59,7 @@ struct dv_claim_device {
 
 struct dv_claim_driver {
     dv_str name;
+    dv_str handle; /* what services before 1.31 are handed with the claim: claim_handle.c */
     const struct dv_claim_device *devices; /* NULL: none were told */
     size_t n_devices;
 };
@@ -359,8 +360,18 @@ struct dv_claim_answer {
  */
 #define DV_CLAIM_ANSWER_BYTES_MAX (256u * 1024u)
 
-/* Encodes a request for these claims. v1alpha2 and v1alpha1 take one claim, and know its handle,
- * which today's claims do not have; v1alpha1 also wants the CDI names back that it answered
+/* Encodes the handle of a claim for one driver: the fields that requests of v1alpha2 and of
+ * v1alpha3 before 1.31 have for it. Then drivers got what their controllers had written, or
+ * from 1.30 on what the scheduler had chosen; here both are made from the allocation, and
+ * parameters are the driver's opaque configuration. */
+void dv_claim_handle_encode(const struct dv_api_resource_claim *object, dv_str driver, dv_str node,
+                            struct dv_buf *buf);
+/* Keeps a copy of the driver's handle with the claim: what prepares is unprepared with the same. */
+void dv_claim_set_handle(struct dv_claim_state *state, struct dv_claim *claim, dv_str driver,
+                         dv_str handle);
+
+/* Encodes a request for these claims. v1alpha2 and v1alpha1 take one claim. Services before 1.31
+ * get its handle, but for an unprepare of v1alpha1, which wants the CDI names back that it answered
  * with. */
 void dv_claim_request_encode(enum dv_dra_service service, bool is_prepare,
                              struct dv_claim *const *claims, size_t n_claims, dv_str driver,

@@ -6,6 +6,9 @@
 #include "claim/manager/claim_manager_state.h"
 #include "resource/resource.h"
 
+/* An allocation has at most 32 devices and 64 configurations of 10 KiB. */
+#define HANDLE_BYTES_MAX (1024u * 1024u)
+
 /* ---- which claims, and what the API says of them ---- */
 
 static const struct dv_api_resource_claim *object_of(const struct dv_claim_job *job)
@@ -187,6 +190,28 @@ enum dv_claim_progress dv_claim_prepare_reserve(struct dv_claim_operation *opera
     return dv_claim_go_on_next_turn(operation);
 }
 
+/* Keeps the handles for drivers whose service wants them: the object may be gone when the claim is
+ * unprepared, or prepared again after a crash. */
+static void keep_handles(struct dv_claim_manager *claims, struct dv_claim *claim,
+                         const struct dv_api_resource_claim *object)
+{
+    for (size_t i = 0; i < claim->record.n_drivers; i++) {
+        dv_str driver = claim->record.drivers[i].name;
+        DV_CLEANUP(dv_buf_fini) struct dv_buf handle;
+        const struct dv_dra_instance *instance;
+        struct dv_err absent;
+
+        dv_buf_init(&handle, HANDLE_BYTES_MAX);
+        instance = dv_dra_choose(claims->drivers, driver, &absent);
+        if (!instance || instance->service < DV_DRA_V1ALPHA3 ||
+            claim->record.drivers[i].handle.n > 0)
+            continue;
+        dv_claim_handle_encode(object, driver, claims->options.node_name, &handle);
+        if (!handle.is_over)
+            dv_claim_set_handle(claims->state, claim, driver, dv_buf_str(&handle));
+    }
+}
+
 enum dv_claim_progress dv_claim_prepare_hold(struct dv_claim_operation *operation,
                                              struct dv_err *err)
 {
@@ -197,8 +222,10 @@ enum dv_claim_progress dv_claim_prepare_hold(struct dv_claim_operation *operatio
         if (!dv_claim_attach(operation->priv.claims->state, operation->priv.pod_uid, object_of(job),
                              &claim, err))
             return DV_CLAIM_STEP_FAILED;
-        if (claim->record.phase != DV_CLAIM_PREPARED)
-            dv_claim_hold(job, claim);
+        if (claim->record.phase == DV_CLAIM_PREPARED)
+            continue;
+        keep_handles(operation->priv.claims, claim, object_of(job));
+        dv_claim_hold(job, claim);
     }
     return DV_CLAIM_STEP_IS_DONE;
 }

@@ -45,6 +45,15 @@ static void add_cdi_ids(const struct dv_claim_record *record, dv_str driver, str
     }
 }
 
+/* Adds the handle; services from 1.31 on have none, and their claims keep none. */
+static void add_handle(const struct dv_claim_record *record, dv_str driver, struct dv_buf *buf)
+{
+    size_t i = dv_claim_driver_index(record, driver);
+
+    if (i < record->n_drivers)
+        dv_buf_add(buf, record->drivers[i].handle);
+}
+
 void dv_claim_request_encode(enum dv_dra_service service, bool is_prepare,
                              struct dv_claim *const *claims, size_t n_claims, dv_str driver,
                              struct dv_buf *buf)
@@ -53,12 +62,16 @@ void dv_claim_request_encode(enum dv_dra_service service, bool is_prepare,
         add_claim_fields(&claims[0]->record, buf);
         if (service == DV_DRA_V1ALPHA1 && !is_prepare)
             add_cdi_ids(&claims[0]->record, driver, buf);
+        else
+            add_handle(&claims[0]->record, driver, buf);
         return;
     }
     for (size_t i = 0; i < n_claims; i++) {
         size_t mark = dv_pb_begin(buf, 1);
 
         add_claim_fields(&claims[i]->record, buf);
+        if (service == DV_DRA_V1ALPHA3)
+            add_handle(&claims[i]->record, driver, buf);
         dv_pb_end(buf, mark);
     }
 }

@@ -15,6 +15,8 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "claim/claim.h"
+#include "claim/state/claim_state.h"
+#include "pb/pb.h"
 #include "json/json.h"
 
 /* A bound for the text that is hashed; the file is shorter. */
@@ -225,6 +227,27 @@ static bool read_driver(const struct dv_json *list, struct dv_arena *arena,
     return true;
 }
 
+/* The driver's handle, encoded as requests have it; one without a driver's name is the claim's own
+ * driver's. */
+static dv_str handle_of(const struct dv_json *entry, dv_str driver, struct dv_arena *arena)
+{
+    const struct dv_json *handles = part(entry, "ResourceHandles");
+    dv_str handle = DV_STR_NONE;
+
+    for (const struct dv_json *item = dv_json_first(handles); item; item = dv_json_next(item)) {
+        dv_str name = text_of(item, "driverName");
+        DV_CLEANUP(dv_buf_fini) struct dv_buf buf;
+
+        dv_buf_init(&buf, TEXT_BYTES_MAX);
+        if (!dv_str_eq(name.n > 0 ? name : text_of(entry, "DriverName"), driver) ||
+            text_of(item, "data").n == 0)
+            continue;
+        dv_pb_add_bytes(&buf, DV_CLAIM_HANDLE_FIELD, text_of(item, "data"));
+        handle = dv_str_copy(dv_buf_str(&buf), arena);
+    }
+    return handle;
+}
+
 /* Makes a driver of each that has prepared something, and of the claim's own when it has not. */
 static bool read_drivers(const struct dv_json *entry, struct dv_arena *arena,
                          struct dv_claim_record *record, struct dv_err *err)
@@ -246,6 +269,8 @@ static bool read_drivers(const struct dv_json *entry, struct dv_arena *arena,
     }
     if (n == 0 && own.n > 0)
         drivers[n++].name = own;
+    for (size_t i = 0; i < n; i++)
+        drivers[i].handle = handle_of(entry, drivers[i].name, arena);
     record->drivers = drivers;
     record->n_drivers = n;
     return true;

@@ -30,6 +30,7 @@ enum {
     DRIVER_NAME = 1,
     DRIVER_DEVICE = 2,
     DRIVER_HAS_DEVICES = 3, /* the list is there, perhaps empty; without this it is null */
+    DRIVER_HANDLE = 4,
     DEVICE_POOL = 1,
     DEVICE_NAME = 2,
     DEVICE_SHARE = 3,
@@ -91,6 +92,8 @@ static void add_driver(struct dv_buf *buf, const struct dv_claim_driver *driver)
         add_device(buf, &driver->devices[i]);
     if (driver->devices)
         dv_pb_add_number(buf, DRIVER_HAS_DEVICES, 1);
+    if (driver->handle.n > 0)
+        dv_pb_add_bytes(buf, DRIVER_HANDLE, driver->handle);
     dv_pb_end(buf, mark);
 }
 
@@ -226,6 +229,8 @@ static bool read_driver(struct dv_pb_reader *reader, struct dv_arena *arena,
             return false;
         if (field.tag == DV_PB_TAG(DRIVER_NAME, DV_PB_BYTES))
             driver->name = field.bytes;
+        else if (field.tag == DV_PB_TAG(DRIVER_HANDLE, DV_PB_BYTES))
+            driver->handle = field.bytes;
         else if (field.tag == DV_PB_TAG(DRIVER_HAS_DEVICES, DV_PB_VARINT))
             has_devices = true;
         else if (field.tag == DV_PB_TAG(DRIVER_DEVICE, DV_PB_BYTES) &&

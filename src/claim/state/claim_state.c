@@ -32,6 +32,7 @@ static void free_entry(struct dv_claim_entry *entry)
 {
     for (size_t i = 0; i < entry->claim.record.n_drivers; i++)
         dv_arena_free(entry->arenas[i]);
+    dv_arena_free(entry->handles);
     free(entry->arenas);
     free(entry->drivers);
     dv_vec_fini(&entry->pods);
@@ -356,6 +357,20 @@ void dv_claim_set_devices(struct dv_claim_state *state, struct dv_claim_entry *e
     dv_claim_mark_dirty(state, entry);
 }
 
+void dv_claim_set_handle(struct dv_claim_state *state, struct dv_claim *claim, dv_str driver,
+                         dv_str handle)
+{
+    struct dv_claim_entry *entry = dv_claim_entry_of(claim);
+    size_t i = dv_claim_driver_index(&claim->record, driver);
+
+    if (i == claim->record.n_drivers || handle.n == 0)
+        return;
+    if (!entry->handles)
+        entry->handles = dv_arena_new();
+    entry->drivers[i].handle = dv_str_copy(handle, entry->handles);
+    dv_claim_mark_dirty(state, entry);
+}
+
 struct dv_claim_entry *dv_claim_restore(struct dv_claim_state *state,
                                         const struct dv_claim_record *record)
 {
@@ -367,6 +382,9 @@ struct dv_claim_entry *dv_claim_restore(struct dv_claim_state *state,
             if (record->drivers[i].devices)
                 dv_claim_set_devices(state, entry, i, record->drivers[i].devices,
                                      record->drivers[i].n_devices);
+        for (size_t i = 0; i < record->n_drivers; i++)
+            dv_claim_set_handle(state, &entry->claim, record->drivers[i].name,
+                                record->drivers[i].handle);
         entry->claim.record.phase = record->phase;
     }
     for (size_t i = 0; i < record->n_pods; i++)

@@ -32,6 +32,7 @@ struct dv_claim_entry {
     DV_VEC(dv_str) pods;             /* record.pods: sorted, the texts are the pods' own */
     struct dv_claim_driver *drivers; /* record.drivers */
     struct dv_arena **arenas;        /* of each driver's devices; NULL: it has none */
+    struct dv_arena *handles;        /* of drivers; NULL: none has one */
     struct dv_list waiters;
     struct dv_link in_dirty;
     char text[]; /* of key, uid and the names of drivers */
@@ -98,6 +99,9 @@ DV_CHECKED bool dv_claim_resolve(const struct dv_api_pod *pod,
                                  struct dv_err *err);
 /* The name of the claim for the pod's extended resources; empty: there is none. */
 dv_str dv_claim_extended(const struct dv_api_pod *pod);
+
+/* The field of a request that has the text of the handle. */
+#define DV_CLAIM_HANDLE_FIELD 4u
 
 /* claim_codec.c */
 void dv_claim_key_encode(dv_str namespace, dv_str name, struct dv_buf *key);

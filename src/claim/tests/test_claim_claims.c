@@ -445,6 +445,8 @@ static void state_files_of_older_releases_are_read(void **state)
         assert_str(record->drivers[0].name, "test-driver.cdi.k8s.io");
         assert_int_equal(record->drivers[0].n_devices, 1);
         assert_str(record->drivers[0].devices[0].cdi_ids[0], "example.com/example=cdi-example");
+        /* field 4 of a request, with its length */
+        assert_str(record->drivers[0].handle, i == 1 ? "\x22\x0a{\"a\": \"b\"}" : "");
     }
 }
 

@@ -404,7 +404,8 @@ static void takes_over_from_a_kubelet(void **state)
     static const dv_str cdi[] = {DV_STR_INIT("v.example/gpu=7")};
     static const struct dv_claim_device device = {
         .pool = DV_STR_INIT("pool"), .name = DV_STR_INIT("dev"), .cdi_ids = cdi, .n_cdi_ids = 1};
-    static const struct dv_claim_driver driver = {DV_STR_INIT(GPU), &device, 1};
+    static const struct dv_claim_driver driver = {
+        .name = DV_STR_INIT(GPU), .devices = &device, .n_devices = 1};
     static const struct dv_claim_record records[] = {
         {.namespace = DV_STR_INIT("ns"),
          .name = DV_STR_INIT("c1"),

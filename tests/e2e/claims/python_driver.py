@@ -135,6 +135,7 @@ class Driver:
         self.overlaps = []  # (kind, claim) that was asked for while it was being worked on
         self._under_way = set()  # (kind, claim)
         self.seen_cdi = []  # v1alpha1 tells what it was answered before
+        self.handles = []  # (kind, claim's name, text, structured handles) of services before 1.31
         self.before = lambda kind, claims: None  # may raise, hang, die
         self.after = lambda kind, claims: None  # the same, when the work is done
         self.answer = lambda kind, response, claims: response  # a message or bytes
@@ -263,6 +264,9 @@ class Driver:
 
         def handle(request, context):
             claims = [Claim(one.namespace, one.name, one.uid) for one in request.claims]
+            for one in request.claims if service == "v1alpha3-a" else ():
+                self.handles.append((kind, one.name, one.resource_handle,
+                                     list(one.structured_resource_handle)))
             response = response_type()
             self.caller.is_there = context.is_active
             try:
@@ -287,6 +291,9 @@ class Driver:
             claim = Claim(request.namespace, request.claim_name, request.claim_uid)
             if service == "v1alpha1" and kind == "unprepare":
                 self.seen_cdi.append(list(request.cdi_devices))
+            else:
+                self.handles.append((kind, request.claim_name, request.resource_handle, list(
+                    getattr(request, "structured_resource_handle", ()))))
             response = response_type()
             self.caller.is_there = context.is_active
             try:

@@ -1,5 +1,6 @@
 """What drivers serve: versions old and new, health, several instances, slices."""
 
+import json
 import time
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from claim_nodes import GPU, WAIT_S, make_claim, pod
 from python_driver import V1
 from procs import until
-from servers import SLICES, device_slice
+from servers import CLAIMS, SLICES, device_slice
 
 # The services that there are, what is registered, the service that is used in the end.
 OLD = {
@@ -46,6 +47,58 @@ def test_drivers_of_all_times(node, api, make_driver, case):
     assert driver.prepared() == set() and node.claims() == {}
     if used == "v1alpha1":  # it is told what it had answered
         assert sorted(sum(driver.seen_cdi, [])) == sorted(expected)
+
+
+CONFIG = [
+    {"source": "FromClass", "requests": ["r0", "r1"],
+     "opaque": {"driver": GPU, "parameters": {"mode": "class"}}},
+    {"source": "FromClaim", "requests": [],
+     "opaque": {"driver": GPU, "parameters": {"mode": "claim"}}},
+    {"source": "FromClaim", "requests": ["r1"],
+     "opaque": {"driver": GPU, "parameters": {"mode": "second"}}},
+    {"source": "FromClaim", "requests": [],
+     "opaque": {"driver": "nic.example.com", "parameters": {"mode": "another's"}}},
+]
+
+
+def configure(api, name):
+    claim = api.must("GET", f"{CLAIMS}/{name}")
+    claim["status"]["allocation"]["devices"]["config"] = CONFIG
+    kept = claim["status"].pop("reservedFor")
+    allocation = claim["status"].pop("allocation")
+    claim = api.must("PUT", f"{CLAIMS}/{name}/status", claim)  # an allocation cannot be changed
+    claim["status"] = {"allocation": allocation, "reservedFor": kept}
+    api.must("PUT", f"{CLAIMS}/{name}/status", claim)
+
+
+@pytest.mark.parametrize("service", ["v1alpha3-a", "v1alpha2", "v1alpha1"])
+def test_drivers_before_1_31_get_a_handle(node, api, make_driver, service):
+    """What was prepared is unprepared with the same handle, also after a restart."""
+    driver = make_driver(node, services=[service], versions=["1.0.0"]).serve()
+    make_claim(api, "c1", (GPU, "device-0"), (GPU, "device-1"), pods=["p"])
+    configure(api, "c1")
+    node.wait_connected(GPU)
+    assert node.admit(pod("p", {"a": "c1"}), wait=WAIT_S).admitted
+    prepared = [one for one in driver.handles if one[0] == "prepare"]
+    ((_, name, text, structured),) = prepared
+    assert (name, json.loads(text)) == ("c1", {"mode": "claim"})
+    if service != "v1alpha1":  # 1.26 had none
+        (handle,) = structured
+        assert json.loads(handle.vendorClassParameters.raw) == {"mode": "class"}
+        assert json.loads(handle.vendorClaimParameters.raw) == {"mode": "claim"}
+        assert handle.nodeName == "n1"
+        results = [(r.allocationResultModel.namedResources.name, r.vendorRequestParameters.raw)
+                   for r in handle.results]
+        assert [one for one, _ in results] == ["device-0", "device-1"]
+        assert results[0][1] == b"" and json.loads(results[1][1]) == {"mode": "second"}
+    node.stop()
+    node.start()
+    node.wait_connected(GPU)
+    node.release("uid-p")
+    assert driver.prepared() == set()
+    if service != "v1alpha1":
+        unprepared = [one for one in driver.handles if one[0] == "unprepare"]
+        assert [one[1:] for one in unprepared] == [one[1:] for one in prepared]
 
 
 def test_an_old_driver_that_fails(node, api, make_driver):
