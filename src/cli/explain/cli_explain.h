@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "base/defs.h"
+#include "base/err.h"
 #include "base/str.h"
 #include "resource/resource.h"
 
@@ -13,7 +14,6 @@ struct dv_arena;
 struct dv_buf;
 struct dv_cli_nodes;
 struct dv_cli_world;
-struct dv_err;
 struct dv_inventory;
 struct dv_json;
 

@@ -1,6 +1,7 @@
 /* kube_page.c - serves what is not objects: versions, health, discovery, OpenAPI. */
 #include "base/buf.h"
 #include "base/err.h"
+#include "resource/resource.h"
 #include "resource/status.h"
 #include "rest/rest.h"
 #include "serve/kube/kube_call.h"
