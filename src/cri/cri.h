@@ -115,6 +115,8 @@ enum dv_cri_method {
     DV_CRI_UPDATE_CONTAINER_RESOURCES,
     DV_CRI_UPDATE_POD_SANDBOX_RESOURCES,
     DV_CRI_REOPEN_CONTAINER_LOG,
+    DV_CRI_LIST_CONTAINER_STATS,
+    DV_CRI_LIST_POD_SANDBOX_STATS, /* containerd has it since 1.7 */
     DV_CRI_EXEC_SYNC,
     DV_CRI_EXEC,
     DV_CRI_ATTACH,
@@ -132,8 +134,8 @@ const char *dv_cri_method_name(enum dv_cri_method method);
 /* One call. It is embedded in what waits for it, zeroed, then filled in, and lent until `done` has
  * run.
  *
- * Each method has its own time limit: 2 min, RunPodSandbox 4 min, StopContainer its grace period
- * and 2 min, ExecSync its timeout and 2 min (none with timeout 0), PullImage none.
+ * Each method has its own time limit: 2 min, statistics 10 s, RunPodSandbox 4 min, StopContainer
+ * its grace period and 2 min, ExecSync its timeout and 2 min (none with timeout 0), PullImage none.
  *
  * What an answer must have is checked before it is handed out: the message and metadata of a
  * status, a state that CRI has, the id of what was made. DV_INTERNAL: the answer is not a message

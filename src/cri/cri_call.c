@@ -17,6 +17,8 @@
 /* The reference's runtimeRequestTimeout; a sandbox, whose network may take long, has twice that. */
 #define LIMIT_MS (2u * 60u * 1000u)
 #define SANDBOX_LIMIT_MS (4u * 60u * 1000u)
+/* Whoever asks for statistics asks again soon. */
+#define STATS_LIMIT_MS (10u * 1000u)
 #define NO_LIMIT_MS 0u
 
 #define RUNTIME "/runtime.v1.RuntimeService/"
@@ -62,6 +64,10 @@ static const struct method methods[] = {
         ROW(RUNTIME, "UpdatePodSandboxResources", update_pod_sandbox_resources, LIMIT_MS, false),
     [DV_CRI_REOPEN_CONTAINER_LOG] =
         ROW(RUNTIME, "ReopenContainerLog", reopen_container_log, LIMIT_MS, false),
+    [DV_CRI_LIST_CONTAINER_STATS] =
+        ROW(RUNTIME, "ListContainerStats", list_container_stats, STATS_LIMIT_MS, false),
+    [DV_CRI_LIST_POD_SANDBOX_STATS] =
+        ROW(RUNTIME, "ListPodSandboxStats", list_pod_sandbox_stats, STATS_LIMIT_MS, false),
     [DV_CRI_EXEC_SYNC] = ROW(RUNTIME, "ExecSync", exec_sync, LIMIT_MS, false),
     [DV_CRI_EXEC] = ROW(RUNTIME, "Exec", exec, LIMIT_MS, false),
     [DV_CRI_ATTACH] = ROW(RUNTIME, "Attach", attach, LIMIT_MS, false),

@@ -275,6 +275,8 @@ static void every_method_ends_once_with_every_fault(void **state)
         [DV_CRI_UPDATE_POD_SANDBOX_RESOURCES] =
             &cri_v1__update_pod_sandbox_resources_request__descriptor,
         [DV_CRI_REOPEN_CONTAINER_LOG] = &cri_v1__reopen_container_log_request__descriptor,
+        [DV_CRI_LIST_CONTAINER_STATS] = &cri_v1__list_container_stats_request__descriptor,
+        [DV_CRI_LIST_POD_SANDBOX_STATS] = &cri_v1__list_pod_sandbox_stats_request__descriptor,
         [DV_CRI_EXEC_SYNC] = &cri_v1__exec_sync_request__descriptor,
         [DV_CRI_EXEC] = &cri_v1__exec_request__descriptor,
         [DV_CRI_ATTACH] = &cri_v1__attach_request__descriptor,
