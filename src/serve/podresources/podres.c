@@ -5,8 +5,6 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "claim/claim.h"
-#include "claim/claim_manager.h"
 #include "device/device.h"
 #include "device/device_manager.h"
 #include "grpc/grpc.h"
@@ -19,6 +17,7 @@
 #include "serve/node/serve_socket.h"
 #include "serve/podresources/podres_answer.h"
 #include "serve/podresources/podres_gate.h"
+#include "serve/podresources/podres_known.h"
 #include "serve/serve.h"
 
 /* The limit of a request: it is empty or has two names. */
@@ -30,95 +29,6 @@ struct dv_podres_server {
     const struct dv_node *node;
     struct dv_podres_gate gate;
 };
-
-/* ---- what is known ---- */
-
-static struct dv_podres_claim *claim_of(const struct dv_claim *claim, struct dv_arena *arena)
-{
-    const struct dv_claim_record *record = &claim->record;
-    struct dv_podres_claim *made = DV_NEW(arena, struct dv_podres_claim);
-    struct dv_podres_claim_driver *drivers =
-        DV_NEW_ARRAY(arena, struct dv_podres_claim_driver, record->n_drivers);
-
-    for (size_t i = 0; i < record->n_drivers; i++) {
-        const struct dv_claim_driver *from = &record->drivers[i];
-        struct dv_podres_claim_device *devices =
-            DV_NEW_ARRAY(arena, struct dv_podres_claim_device, from->n_devices);
-
-        for (size_t k = 0; k < from->n_devices; k++)
-            devices[k] = (struct dv_podres_claim_device){
-                .pool = from->devices[k].pool,
-                .device = from->devices[k].name,
-                .share_id = from->devices[k].share_id,
-                .has_share_id = from->devices[k].share_id.p != NULL,
-                .cdi_ids = from->devices[k].cdi_ids,
-                .n_cdi_ids = from->devices[k].n_cdi_ids,
-            };
-        drivers[i] = (struct dv_podres_claim_driver){from->name, devices, from->n_devices};
-    }
-    *made = (struct dv_podres_claim){record->namespace, record->name, drivers, record->n_drivers};
-    return made;
-}
-
-/* Returns what the pod's containers use; NULL: it has no claims. */
-static const struct dv_podres_use *uses_of(const struct dv_node *node,
-                                           const struct dv_pod_spec *spec, struct dv_arena *arena)
-{
-    struct dv_podres_use *uses;
-    struct dv_claim_lookup lookup;
-
-    if (!spec->object)
-        return NULL;
-    dv_claim_lookup_init(&lookup, spec->object);
-    uses = DV_NEW_ARRAY(arena, struct dv_podres_use, spec->n_containers);
-    for (size_t i = 0; i < spec->n_containers; i++) {
-        const struct dv_api_container *container =
-            dv_pod_spec_container(spec, spec->containers[i].name);
-        const struct dv_podres_claim **claims;
-        const struct dv_claim **used;
-        struct dv_err missing; /* the container then shows no claims at all */
-        size_t n;
-
-        if (!container || !dv_claim_of_container(dv_claim_manager_state(node->claims), &lookup,
-                                                 container, arena, &used, &n, &missing))
-            continue;
-        claims = DV_NEW_ARRAY(arena, const struct dv_podres_claim *, n);
-        for (size_t k = 0; k < n; k++)
-            claims[k] = claim_of(used[k], arena);
-        uses[i] = (struct dv_podres_use){claims, n};
-    }
-    dv_claim_lookup_fini(&lookup);
-    return uses;
-}
-
-/* Describes a pod. A pod is active when it is admitted, or was before and has not been looked at
- * again. */
-static struct dv_podres_pod known_pod(const struct dv_node *node, const struct dv_pod_view *view,
-                                      struct dv_arena *arena)
-{
-    return (struct dv_podres_pod){
-        .spec = view->spec,
-        .uses = uses_of(node, view->spec, arena),
-        .is_active = view->state == DV_POD_ADMITTED || view->was_admitted,
-    };
-}
-
-/* Describes all pods, after what inactive ones held has been given back. */
-static struct dv_podres_node known_node(const struct dv_node *node, struct dv_arena *arena)
-{
-    struct dv_device_state *devices = dv_device_manager_state(node->devices);
-    struct dv_podres_pod *pods =
-        DV_NEW_ARRAY(arena, struct dv_podres_pod, dv_pods_count(node->pods));
-    struct dv_pod_view view;
-    size_t at = 0;
-    size_t n = 0;
-
-    (void)dv_device_collect(devices); /* it does not matter how many were given back */
-    while (dv_pods_next(node->pods, &at, &view))
-        pods[n++] = known_pod(node, &view, arena);
-    return (struct dv_podres_node){
-        .devices = devices, .pods = pods, .n_pods = n, .is_strict = node->is_strict};
-}
 
 /* ---- calls ---- */
 
@@ -144,7 +54,7 @@ static void handle_list(void *ctx, struct dv_server_call *call, dv_str bytes)
     if (!pass(server, DV_PODRES_LIST, call))
         return;
     arena = dv_arena_new();
-    node = known_node(server->node, arena);
+    node = dv_podres_known_node(server->node, arena);
     dv_serve_reply_long(call, server->node->loop, &dv_podres_list(&node, arena)->base, arena);
 }
 
@@ -180,7 +90,7 @@ answer_get(struct dv_podres_server *server, const PodresV1__GetPodResourcesReque
     /* One pod is looked up by its name, which is cheaper than all. An empty namespace would stand
      * for none here, and no pod has it. */
     if (ref.namespace.n > 0 && dv_pods_find(server->node->pods, &ref, &view)) {
-        pod = known_pod(server->node, &view, arena);
+        pod = dv_podres_known_pod(server->node, &view, arena);
         node.pods = &pod;
         node.n_pods = 1;
     }
@@ -219,7 +129,7 @@ static void handle_alpha_list(void *ctx, struct dv_server_call *call, dv_str byt
     if (!pass(server, DV_PODRES_ALPHA_LIST, call))
         return;
     arena = dv_arena_new();
-    node = known_node(server->node, arena);
+    node = dv_podres_known_node(server->node, arena);
     dv_serve_reply_long(call, server->node->loop, &dv_podres_alpha_list(&node, arena)->base, arena);
 }
 
