@@ -131,6 +131,13 @@ static void add_escaped(struct dv_buf *out, dv_str text, bool is_quoted)
     }
 }
 
+void dv_metrics_add_value(struct dv_buf *out, dv_str value)
+{
+    dv_buf_add_char(out, '"');
+    add_escaped(out, value, true);
+    dv_buf_add_char(out, '"');
+}
+
 static dv_str cut(dv_str value)
 {
     size_t n = dv_size_min(value.n, VALUE_BYTES_MAX);
@@ -145,9 +152,8 @@ static void print_labels(const struct dv_family *family, const dv_str *values, s
     dv_buf_init(text, LABELS_BYTES_MAX);
     dv_buf_add(text, DV_STR("")); /* so that it is a string in any case */
     for (size_t i = 0; i < family->spec.n_labels; i++) {
-        dv_buf_printf(text, "%s%s=\"", i == 0 ? "" : ",", family->spec.labels[i]);
-        add_escaped(text, cut(values[i]), true);
-        dv_buf_add_char(text, '"');
+        dv_buf_printf(text, "%s%s=", i == 0 ? "" : ",", family->spec.labels[i]);
+        dv_metrics_add_value(text, cut(values[i]));
     }
     assert(!text->is_over);
 }

@@ -79,6 +79,10 @@ void dv_metrics_add_collector(struct dv_metrics *metrics, void (*collect)(void *
 /* Removes a collector; does nothing when it was not added. */
 void dv_metrics_remove_collector(struct dv_metrics *metrics, void (*collect)(void *ctx), void *ctx);
 
+/* Adds a label's value as that format has it, between quotes: for who prints families by himself,
+ * because there are too many series to be kept. */
+void dv_metrics_add_value(struct dv_buf *out, dv_str value);
+
 #define DV_METRICS_CONTENT_TYPE "text/plain; version=0.0.4; charset=utf-8"
 
 /* Everything, in Prometheus' text format, sorted by name and label values.
