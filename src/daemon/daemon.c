@@ -24,6 +24,7 @@
 #include "pod/pod.h"
 #include "pod/runner.h"
 #include "serve/health.h"
+#include "serve/node_usage.h"
 #include "serve/pod_stream.h"
 #include "serve/serve.h"
 #include "store/store.h"
@@ -394,6 +395,7 @@ static bool open_servers(struct dv_daemon *daemon, struct dv_err *err)
     if (!daemon->podres_server)
         return false;
     dv_node_metrics_watch(daemon->metrics, &daemon->node, daemon->store, daemon->podres_server);
+    daemon->usage = dv_node_usage_new(&daemon->node);
     daemon->node_server = dv_node_server_open(
         &daemon->node, dv_daemon_path(daemon, options->runtime_dir, "davit.sock"), err);
     return daemon->node_server != NULL && open_front(daemon, err) &&

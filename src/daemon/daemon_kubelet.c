@@ -151,6 +151,7 @@ bool dv_daemon_open_node_api(struct dv_daemon *daemon, struct dv_err *err)
         .node = &daemon->node,
         .agent = daemon->agent,
         .metrics = daemon->metrics,
+        .usage = daemon->usage,
     };
     struct dv_rest_tls tls;
 

@@ -30,6 +30,7 @@ struct dv_node_api;
 struct dv_node_feed;
 struct dv_node_metrics;
 struct dv_node_server;
+struct dv_node_usage;
 struct dv_options;
 struct dv_plugins;
 struct dv_podres_server;
@@ -63,6 +64,7 @@ struct dv_daemon {
     struct dv_pod_streams *streams;
     struct dv_node_server *node_server;
     struct dv_podres_server *podres_server;
+    struct dv_node_usage *usage;
     struct dv_node_api *node_api; /* the node's own API; NULL: it is not served */
     struct dv_timer node_cert_timer;
     struct dv_node_metrics *metrics;

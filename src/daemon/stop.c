@@ -20,6 +20,7 @@
 #include "sched/sched.h"
 #include "serve/health.h"
 #include "serve/node_api.h"
+#include "serve/node_usage.h"
 #include "serve/pod_stream.h"
 #include "serve/serve.h"
 #include "store/store.h"
@@ -42,6 +43,7 @@ static void close_next(void *ctx);
         return closing != NULL;                                                                    \
     }
 CLOSE(node_api, dv_node_api_close)
+CLOSE(usage, dv_node_usage_close)
 CLOSE(http_server, dv_http_server_close)
 CLOSE(agent, dv_agent_close)
 CLOSE(control, dv_control_close)
@@ -83,7 +85,7 @@ static void close_next(void *ctx)
         close_node_api, close_http_server, close_sched,         close_control,  close_agent,
         close_runner,   close_node_server, close_podres_server, close_plugins,  close_pods,
         close_cdi,      close_claims,      close_devices,       close_recorder, close_remote,
-        close_api,      close_store,
+        close_api,      close_usage,       close_store,
     };
     struct dv_daemon *daemon = ctx;
     void (*closed)(void *ctx) = daemon->closed;
@@ -114,5 +116,7 @@ void dv_daemon_close(struct dv_daemon *daemon, void (*closed)(void *ctx), void *
     dv_node_feed_stop(daemon->feed);
     dv_pod_logs_stop(daemon->logs);
     dv_pod_streams_stop(daemon->streams);
+    if (daemon->usage)
+        dv_node_usage_stop(daemon->usage);
     close_next(daemon);
 }

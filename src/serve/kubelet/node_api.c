@@ -17,6 +17,7 @@
 #include "serve/kubelet/node_auth.h"
 #include "serve/kubelet/node_pages.h"
 #include "serve/kubelet/node_route.h"
+#include "serve/node_usage.h"
 #include "serve/serve.h"
 
 /* Of an answer. A pod is a few kilobytes, and a node has hundreds. */
@@ -86,6 +87,18 @@ static void answer_metrics(struct dv_node_api *api, struct dv_rest_call *call, s
     dv_rest_call_reply_buf(call, 200, body);
 }
 
+/* Who wants CPU and memory alone says so, as to the reference. */
+static void answer_summary(struct node_call *node_call)
+{
+    dv_str wanted;
+    bool is_brief = dv_rest_query_get(node_call->request->query, DV_STR("only_cpu_and_memory"),
+                                      dv_rest_call_arena(node_call->call), &wanted) &&
+                    (dv_str_eq(wanted, DV_STR("true")) || dv_str_eq(wanted, DV_STR("1")));
+
+    dv_node_usage_answer(node_call->api->options.usage, node_call->call,
+                         is_brief ? DV_USAGE_BRIEF_SUMMARY : DV_USAGE_SUMMARY);
+}
+
 static void answer(struct node_call *node_call)
 {
     struct dv_node_api *api = node_call->api;
@@ -115,6 +128,12 @@ static void answer(struct node_call *node_call)
         break;
     case DV_NODE_METRICS:
         answer_metrics(api, call, &body);
+        break;
+    case DV_NODE_RESOURCE_METRICS:
+        dv_node_usage_answer(api->options.usage, call, DV_USAGE_METRICS);
+        break;
+    case DV_NODE_SUMMARY:
+        answer_summary(node_call);
         break;
     case DV_NODE_CONFIG:
         dv_buf_printf(&body, "{\"kubeletconfig\":%.*s}\n", DV_FMT(api->options.config));

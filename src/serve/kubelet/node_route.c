@@ -13,11 +13,13 @@ static const struct {
     enum rest rest;
     enum dv_node_route_id id;
 } paths[] = {
-    {DV_STR_INIT("healthz"),     {0}, NOTHING,          DV_NODE_HEALTH      },
-    {DV_STR_INIT("pods"),        {0}, SLASH_OR_NOTHING, DV_NODE_PODS        },
-    {DV_STR_INIT("runningpods"), {0}, SLASH_OR_NOTHING, DV_NODE_RUNNING_PODS},
-    {DV_STR_INIT("metrics"),     {0}, NOTHING,          DV_NODE_METRICS     },
-    {DV_STR_INIT("configz"),     {0}, NOTHING,          DV_NODE_CONFIG      },
+    {DV_STR_INIT("healthz"),     {0},                     NOTHING,          DV_NODE_HEALTH          },
+    {DV_STR_INIT("pods"),        {0},                     SLASH_OR_NOTHING, DV_NODE_PODS            },
+    {DV_STR_INIT("runningpods"), {0},                     SLASH_OR_NOTHING, DV_NODE_RUNNING_PODS    },
+    {DV_STR_INIT("metrics"),     {0},                     NOTHING,          DV_NODE_METRICS         },
+    {DV_STR_INIT("metrics"),     DV_STR_INIT("resource"), NOTHING,          DV_NODE_RESOURCE_METRICS},
+    {DV_STR_INIT("stats"),       DV_STR_INIT("summary"),  NOTHING,          DV_NODE_SUMMARY         },
+    {DV_STR_INIT("configz"),     {0},                     NOTHING,          DV_NODE_CONFIG          },
 };
 
 static const struct {

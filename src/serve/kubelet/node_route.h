@@ -21,6 +21,8 @@ enum dv_node_route_id {
     DV_NODE_PODS,
     DV_NODE_RUNNING_PODS,
     DV_NODE_METRICS,
+    DV_NODE_RESOURCE_METRICS,
+    DV_NODE_SUMMARY,
     DV_NODE_CONFIG,
 };
 
