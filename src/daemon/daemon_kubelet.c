@@ -152,6 +152,7 @@ bool dv_daemon_open_node_api(struct dv_daemon *daemon, struct dv_err *err)
         .agent = daemon->agent,
         .metrics = daemon->metrics,
         .usage = daemon->usage,
+        .logs = daemon->logs,
     };
     struct dv_rest_tls tls;
 

@@ -329,6 +329,17 @@ const struct dv_object *dv_agent_next_pod(const struct dv_agent *agent, size_t *
     return NULL;
 }
 
+const struct dv_object *dv_agent_find_pod(const struct dv_agent *agent, dv_str namespace,
+                                          dv_str name)
+{
+    const struct dv_object *pod;
+
+    for (size_t at = 0; (pod = dv_agent_next_pod(agent, &at)) != NULL;)
+        if (dv_str_eq(pod->meta->namespace, namespace) && dv_str_eq(pod->meta->name, name))
+            return pod;
+    return NULL;
+}
+
 /* ---- life ---- */
 
 static void on_close_task(struct dv_task *task)

@@ -15,6 +15,7 @@
 #include "serve/auth.h"
 #include "serve/auth/credentials.h"
 #include "serve/kubelet/node_auth.h"
+#include "serve/kubelet/node_logs.h"
 #include "serve/kubelet/node_pages.h"
 #include "serve/kubelet/node_route.h"
 #include "serve/node_usage.h"
@@ -33,9 +34,12 @@
 /* Pause between lines in the log about bad clients. */
 #define COMPLAINT_MS 1000u
 
+#define CLOSING "the node's API is being closed"
+
 struct dv_node_api {
     struct dv_loop *loop;
     struct dv_node_api_options options;
+    struct dv_node_logs logs;
     struct dv_node_auth *auth;     /* NULL: closed */
     struct dv_rest_server *server; /* NULL: not served, or closed */
     struct dv_rest_server *health;
@@ -135,6 +139,9 @@ static void answer(struct node_call *node_call)
     case DV_NODE_SUMMARY:
         answer_summary(node_call);
         break;
+    case DV_NODE_LOGS:
+        dv_node_logs_answer(&api->logs, &node_call->route, call, node_call->request);
+        break;
     case DV_NODE_CONFIG:
         dv_buf_printf(&body, "{\"kubeletconfig\":%.*s}\n", DV_FMT(api->options.config));
         reply_buf(call, "application/json", &body);
@@ -179,9 +186,11 @@ static void on_checked(struct dv_node_check *check, enum dv_node_verdict verdict
 {
     struct node_call *node_call = DV_CONTAINER(check, struct node_call, check);
 
-    if (verdict == DV_NODE_IS_NOBODY) {
+    if (node_call->api->is_closing) {
+        reply_text(node_call->call, 503, DV_STR(CLOSING));
+    } else if (verdict == DV_NODE_IS_NOBODY) {
         reply_unauthorized(node_call->call);
-    } else if (verdict == DV_NODE_IS_BUSY || node_call->api->is_closing) {
+    } else if (verdict == DV_NODE_IS_BUSY) {
         dv_rest_call_add_field(node_call->call, DV_STR("Retry-After"), DV_STR("1"));
         reply_text(node_call->call, 503, DV_STR("too many clients wait to be recognized"));
     } else if (take_place(node_call)) {
@@ -200,7 +209,7 @@ static void handle(void *ctx, struct dv_rest_call *call, const struct dv_rest_re
     struct dv_err err;
 
     if (api->is_closing) {
-        reply_text(call, 503, DV_STR("the node's API is being closed"));
+        reply_text(call, 503, DV_STR(CLOSING));
         return;
     }
     node_call->api = api;
@@ -283,6 +292,7 @@ struct dv_node_api *dv_node_api_open(struct dv_loop *loop,
 
     api->loop = loop;
     api->options = *options;
+    api->logs = (struct dv_node_logs){.loop = loop, .agent = options->agent, .logs = options->logs};
     api->auth = dv_node_auth_new(loop, options->cluster, options->node->name);
     if (open_servers(api, err)) {
         api->options.tls = NULL; /* it was lent */

@@ -5,7 +5,7 @@
 #include "rest/rest.h"
 
 /* How many more segments a path has than its row names. */
-enum rest { NOTHING, SLASH_OR_NOTHING };
+enum rest { NOTHING, SLASH_OR_NOTHING, THREE_NAMES };
 
 static const struct {
     dv_str first;
@@ -13,13 +13,14 @@ static const struct {
     enum rest rest;
     enum dv_node_route_id id;
 } paths[] = {
-    {DV_STR_INIT("healthz"),     {0},                     NOTHING,          DV_NODE_HEALTH          },
-    {DV_STR_INIT("pods"),        {0},                     SLASH_OR_NOTHING, DV_NODE_PODS            },
-    {DV_STR_INIT("runningpods"), {0},                     SLASH_OR_NOTHING, DV_NODE_RUNNING_PODS    },
-    {DV_STR_INIT("metrics"),     {0},                     NOTHING,          DV_NODE_METRICS         },
-    {DV_STR_INIT("metrics"),     DV_STR_INIT("resource"), NOTHING,          DV_NODE_RESOURCE_METRICS},
-    {DV_STR_INIT("stats"),       DV_STR_INIT("summary"),  NOTHING,          DV_NODE_SUMMARY         },
-    {DV_STR_INIT("configz"),     {0},                     NOTHING,          DV_NODE_CONFIG          },
+    {DV_STR_INIT("healthz"),       {0},                     NOTHING,          DV_NODE_HEALTH          },
+    {DV_STR_INIT("pods"),          {0},                     SLASH_OR_NOTHING, DV_NODE_PODS            },
+    {DV_STR_INIT("runningpods"),   {0},                     SLASH_OR_NOTHING, DV_NODE_RUNNING_PODS    },
+    {DV_STR_INIT("metrics"),       {0},                     NOTHING,          DV_NODE_METRICS         },
+    {DV_STR_INIT("metrics"),       DV_STR_INIT("resource"), NOTHING,          DV_NODE_RESOURCE_METRICS},
+    {DV_STR_INIT("stats"),         DV_STR_INIT("summary"),  NOTHING,          DV_NODE_SUMMARY         },
+    {DV_STR_INIT("configz"),       {0},                     NOTHING,          DV_NODE_CONFIG          },
+    {DV_STR_INIT("containerLogs"), {0},                     THREE_NAMES,      DV_NODE_LOGS            },
 };
 
 static const struct {
@@ -74,6 +75,8 @@ static bool is_path(const struct dv_node_route *route, size_t i)
         return false;
     if (paths[i].rest == SLASH_OR_NOTHING && route->n_segments == n + 1)
         return route->segments[n].n == 0;
+    if (paths[i].rest == THREE_NAMES)
+        return route->n_segments == n + 3;
     return route->n_segments == n;
 }
 

@@ -24,6 +24,7 @@ enum dv_node_route_id {
     DV_NODE_RESOURCE_METRICS,
     DV_NODE_SUMMARY,
     DV_NODE_CONFIG,
+    DV_NODE_LOGS, /* segments: namespace, pod, container */
 };
 
 /* The segments of a path that has parameters; a longer path is not known. */
