@@ -153,6 +153,7 @@ bool dv_daemon_open_node_api(struct dv_daemon *daemon, struct dv_err *err)
         .metrics = daemon->metrics,
         .usage = daemon->usage,
         .logs = daemon->logs,
+        .streams = daemon->streams,
     };
     struct dv_rest_tls tls;
 

@@ -21,18 +21,20 @@ struct dv_node_api;
 struct dv_node_metrics;
 struct dv_node_usage;
 struct dv_pod_logs;
+struct dv_pod_streams;
 struct dv_rest_tls;
 
 struct dv_node_api_options {
     dv_str address;                /* ADDRESS:PORT; empty: not served */
     const struct dv_rest_tls *tls; /* with the client CA, if there is one; copied */
     dv_str health_address;         /* of the health without TLS; empty: not served */
-    struct dv_cluster *cluster;    /* says who clients are; it and the next five outlive the API */
+    struct dv_cluster *cluster;    /* says who clients are; it and the next six outlive the API */
     const struct dv_node *node;
     const struct dv_agent *agent;
     struct dv_node_metrics *metrics;
     struct dv_node_usage *usage;
     struct dv_pod_logs *logs;
+    struct dv_pod_streams *streams;
     dv_str config; /* how the node is set up, as the text of a JSON object; kept */
 };
 

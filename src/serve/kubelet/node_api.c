@@ -18,6 +18,7 @@
 #include "serve/kubelet/node_logs.h"
 #include "serve/kubelet/node_pages.h"
 #include "serve/kubelet/node_route.h"
+#include "serve/kubelet/node_streams.h"
 #include "serve/node_usage.h"
 #include "serve/serve.h"
 
@@ -103,6 +104,14 @@ static void answer_summary(struct node_call *node_call)
                          is_brief ? DV_USAGE_BRIEF_SUMMARY : DV_USAGE_SUMMARY);
 }
 
+static void join(struct node_call *node_call, enum dv_pod_stream_verb verb)
+{
+    const struct dv_node_api_options *options = &node_call->api->options;
+
+    dv_node_streams_answer(options->agent, options->streams, verb, &node_call->route,
+                           node_call->call, node_call->request);
+}
+
 static void answer(struct node_call *node_call)
 {
     struct dv_node_api *api = node_call->api;
@@ -141,6 +150,15 @@ static void answer(struct node_call *node_call)
         break;
     case DV_NODE_LOGS:
         dv_node_logs_answer(&api->logs, &node_call->route, call, node_call->request);
+        break;
+    case DV_NODE_EXEC:
+        join(node_call, DV_POD_EXEC);
+        break;
+    case DV_NODE_ATTACH:
+        join(node_call, DV_POD_ATTACH);
+        break;
+    case DV_NODE_PORT_FORWARD:
+        join(node_call, DV_POD_PORT_FORWARD);
         break;
     case DV_NODE_CONFIG:
         dv_buf_printf(&body, "{\"kubeletconfig\":%.*s}\n", DV_FMT(api->options.config));

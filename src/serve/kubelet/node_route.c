@@ -5,7 +5,7 @@
 #include "rest/rest.h"
 
 /* How many more segments a path has than its row names. */
-enum rest { NOTHING, SLASH_OR_NOTHING, THREE_NAMES };
+enum rest { NOTHING, SLASH_OR_NOTHING, TWO_OR_THREE_NAMES, THREE_NAMES, THREE_OR_FOUR_NAMES };
 
 static const struct {
     dv_str first;
@@ -13,14 +13,17 @@ static const struct {
     enum rest rest;
     enum dv_node_route_id id;
 } paths[] = {
-    {DV_STR_INIT("healthz"),       {0},                     NOTHING,          DV_NODE_HEALTH          },
-    {DV_STR_INIT("pods"),          {0},                     SLASH_OR_NOTHING, DV_NODE_PODS            },
-    {DV_STR_INIT("runningpods"),   {0},                     SLASH_OR_NOTHING, DV_NODE_RUNNING_PODS    },
-    {DV_STR_INIT("metrics"),       {0},                     NOTHING,          DV_NODE_METRICS         },
-    {DV_STR_INIT("metrics"),       DV_STR_INIT("resource"), NOTHING,          DV_NODE_RESOURCE_METRICS},
-    {DV_STR_INIT("stats"),         DV_STR_INIT("summary"),  NOTHING,          DV_NODE_SUMMARY         },
-    {DV_STR_INIT("configz"),       {0},                     NOTHING,          DV_NODE_CONFIG          },
-    {DV_STR_INIT("containerLogs"), {0},                     THREE_NAMES,      DV_NODE_LOGS            },
+    {DV_STR_INIT("healthz"),       {0},                     NOTHING,             DV_NODE_HEALTH          },
+    {DV_STR_INIT("pods"),          {0},                     SLASH_OR_NOTHING,    DV_NODE_PODS            },
+    {DV_STR_INIT("runningpods"),   {0},                     SLASH_OR_NOTHING,    DV_NODE_RUNNING_PODS    },
+    {DV_STR_INIT("metrics"),       {0},                     NOTHING,             DV_NODE_METRICS         },
+    {DV_STR_INIT("metrics"),       DV_STR_INIT("resource"), NOTHING,             DV_NODE_RESOURCE_METRICS},
+    {DV_STR_INIT("stats"),         DV_STR_INIT("summary"),  NOTHING,             DV_NODE_SUMMARY         },
+    {DV_STR_INIT("configz"),       {0},                     NOTHING,             DV_NODE_CONFIG          },
+    {DV_STR_INIT("containerLogs"), {0},                     THREE_NAMES,         DV_NODE_LOGS            },
+    {DV_STR_INIT("exec"),          {0},                     THREE_OR_FOUR_NAMES, DV_NODE_EXEC            },
+    {DV_STR_INIT("attach"),        {0},                     THREE_OR_FOUR_NAMES, DV_NODE_ATTACH          },
+    {DV_STR_INIT("portForward"),   {0},                     TWO_OR_THREE_NAMES,  DV_NODE_PORT_FORWARD    },
 };
 
 static const struct {
@@ -73,11 +76,27 @@ static bool is_path(const struct dv_node_route *route, size_t i)
     if (route->n_segments < n || !dv_str_eq(paths[i].first, route->segments[0]) ||
         (n == 2 && !dv_str_eq(paths[i].second, route->segments[1])))
         return false;
-    if (paths[i].rest == SLASH_OR_NOTHING && route->n_segments == n + 1)
-        return route->segments[n].n == 0;
-    if (paths[i].rest == THREE_NAMES)
+    switch (paths[i].rest) {
+    case SLASH_OR_NOTHING:
+        return route->n_segments == n || (route->n_segments == n + 1 && route->segments[n].n == 0);
+    case TWO_OR_THREE_NAMES:
+        return route->n_segments == n + 2 || route->n_segments == n + 3;
+    case THREE_NAMES:
         return route->n_segments == n + 3;
+    case THREE_OR_FOUR_NAMES:
+        return route->n_segments == n + 3 || route->n_segments == n + 4;
+    case NOTHING:
+        break;
+    }
     return route->n_segments == n;
+}
+
+/* Streams are begun with GET (WebSocket) and POST (SPDY); all else is only read. */
+static bool is_method_of(dv_str method, enum dv_node_route_id id)
+{
+    if (dv_str_eq(method, DV_STR("POST")))
+        return id == DV_NODE_EXEC || id == DV_NODE_ATTACH || id == DV_NODE_PORT_FORWARD;
+    return dv_str_eq(method, DV_STR("GET"));
 }
 
 void dv_node_route_parse(dv_str method, dv_str path, struct dv_arena *arena,
@@ -96,7 +115,7 @@ void dv_node_route_parse(dv_str method, dv_str path, struct dv_arena *arena,
     for (size_t i = 0; !is_long && i < DV_COUNT(paths); i++)
         if (is_path(route, i))
             route->id = paths[i].id;
-    route->is_allowed_method = dv_str_eq(method, DV_STR("GET"));
+    route->is_allowed_method = is_method_of(method, route->id);
 }
 
 void dv_node_route_print_refusal(const struct dv_node_route *route, dv_str user, bool is_error,

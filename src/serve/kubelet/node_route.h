@@ -25,6 +25,9 @@ enum dv_node_route_id {
     DV_NODE_SUMMARY,
     DV_NODE_CONFIG,
     DV_NODE_LOGS, /* segments: namespace, pod, container */
+    DV_NODE_EXEC, /* namespace, pod, perhaps its uid, container */
+    DV_NODE_ATTACH,
+    DV_NODE_PORT_FORWARD, /* namespace, pod, perhaps its uid */
 };
 
 /* The segments of a path that has parameters; a longer path is not known. */

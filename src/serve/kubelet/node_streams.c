@@ -1,0 +1,107 @@
+#include "serve/kubelet/node_streams.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/arena.h"
+#include "base/defs.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "pod/agent.h"
+#include "resource/resource.h"
+#include "rest/rest.h"
+#include "serve/kubelet/node_route.h"
+
+/* A stream that is open or being opened; in the arena of the call. */
+struct node_stream {
+    struct dv_pod_stream stream;
+    struct dv_pod_stream_options options;
+};
+
+static void reply_text(struct dv_rest_call *call, unsigned status, dv_str text)
+{
+    dv_rest_call_add_field(call, DV_STR("Content-Type"), DV_STR("text/plain"));
+    dv_rest_call_reply(call, status, text);
+}
+
+static void on_refused(struct dv_pod_stream *stream, unsigned status, const struct dv_err *err)
+{
+    reply_text(stream->call, status, dv_str_from_c(err->msg));
+}
+
+static void on_ended(struct dv_pod_stream *stream, const struct dv_err *err)
+{
+    (void)stream; /* it goes with the call */
+    (void)err;    /* the client knows */
+}
+
+/* Looks among containers of one sort; true: there is one of that name. */
+static bool find_tty(const struct dv_api_container *containers, size_t n, dv_str name,
+                     bool *has_tty)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!dv_str_eq(containers[i].name, name))
+            continue;
+        *has_tty = containers[i].tty;
+        return true;
+    }
+    return false;
+}
+
+/* A process that is attached to has the terminal that it began with, whatever the client says. */
+static void set_terminal(const struct dv_api_pod_spec *spec, struct node_stream *stream)
+{
+    struct dv_pod_stream_options *options = &stream->options;
+    bool has_tty = options->has_tty;
+
+    if (options->verb != DV_POD_ATTACH)
+        return;
+    if (find_tty(spec->containers, spec->n_containers, stream->stream.container, &has_tty) ||
+        find_tty(spec->init_containers, spec->n_init_containers, stream->stream.container,
+                 &has_tty))
+        options->has_tty = has_tty;
+    options->has_stderr &= !options->has_tty;
+}
+
+/* Takes the names off the path; the uid is empty when it has none. */
+static void read_names(const struct dv_node_route *route, enum dv_pod_stream_verb verb, dv_str *uid,
+                       dv_str *container)
+{
+    size_t n_after = route->n_segments - 3; /* the path's name, a namespace, a pod */
+    size_t n_containers = verb == DV_POD_PORT_FORWARD ? 0 : 1;
+
+    *uid = n_after > n_containers ? route->segments[3] : DV_STR("");
+    *container = n_containers > 0 ? route->segments[route->n_segments - 1] : DV_STR("");
+}
+
+void dv_node_streams_answer(const struct dv_agent *agent, struct dv_pod_streams *streams,
+                            enum dv_pod_stream_verb verb, const struct dv_node_route *route,
+                            struct dv_rest_call *call, const struct dv_rest_request *request)
+{
+    struct dv_arena *arena = dv_rest_call_arena(call);
+    struct node_stream *stream = DV_NEW(arena, struct node_stream);
+    const struct dv_object *pod;
+    struct dv_err err;
+    dv_str uid;
+
+    if (!dv_pod_stream_parse(verb, DV_POD_STREAM_OF_NODE, request->query, arena, &stream->options,
+                             &err)) {
+        reply_text(call, 400, dv_str_from_c(err.msg));
+        return;
+    }
+    read_names(route, verb, &uid, &stream->stream.container);
+    pod = dv_agent_find_pod(agent, route->segments[1], route->segments[2]);
+    if (!pod || (uid.n > 0 && !dv_str_eq(pod->meta->uid, uid))) {
+        reply_text(call, 404, DV_STR("pod does not exist"));
+        return;
+    }
+    set_terminal(&((const struct dv_api_pod *)pod->value)->spec, stream);
+    stream->stream.call = call;
+    stream->stream.request = request;
+    stream->stream.pod_name = route->segments[2];
+    stream->stream.pod_uid = dv_str_copy(pod->meta->uid, arena);
+    stream->stream.options = &stream->options;
+    stream->stream.refused = on_refused;
+    stream->stream.ended = on_ended;
+    dv_pod_stream_start(streams, &stream->stream);
+}
