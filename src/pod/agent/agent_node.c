@@ -206,6 +206,17 @@ static void add_addresses(const struct dv_agent *agent, struct dv_arena *arena,
         (struct dv_api_node_address){DV_STR("Hostname"), agent->options.node_name, NULL};
 }
 
+/* An API server passes WebSockets on to a node that says so, instead of speaking SPDY with it. */
+static void add_features(const struct dv_agent *agent, struct dv_arena *arena,
+                         struct dv_api_node_status *status)
+{
+    if (agent->node.port == 0)
+        return;
+    status->declared_features = DV_NEW_ARRAY(arena, dv_str, 1);
+    status->declared_features[0] = DV_STR("ExtendWebSocketsToKubelet");
+    status->n_declared_features = 1;
+}
+
 static struct dv_json *make_status(struct dv_agent *agent, struct dv_time heartbeat,
                                    struct dv_arena *arena)
 {
@@ -226,6 +237,7 @@ static struct dv_json *make_status(struct dv_agent *agent, struct dv_time heartb
 
     add_addresses(agent, arena, &status);
     add_handlers(agent, arena, &status);
+    add_features(agent, arena, &status);
     add_resources(agent, arena, &status);
     add_condition(agent, heartbeat, arena, &status);
     encoded = dv_encode_patch(&dv_message_node_status, &status, arena);

@@ -94,12 +94,14 @@ def test_nobody_is_let_in_without_an_api_server(node, kubelet, admin):
 
 
 def test_the_node_says_where_it_is(node, kubelet):
-    def endpoint():
+    def told():
         found = node.api().ask("GET", f"{NODES}/n2").doc.get("status")
         status = found if isinstance(found, dict) else {}  # "Failure": it is not there yet
-        return status.get("daemonEndpoints", {}).get("kubeletEndpoint", {}).get("Port")
+        port = status.get("daemonEndpoints", {}).get("kubeletEndpoint", {}).get("Port")
+        return port, status.get("declaredFeatures")
 
-    until(lambda: endpoint() == kubelet.port, WAIT_S, "the port in the Node")
+    until(lambda: told() == (kubelet.port, ["ExtendWebSocketsToKubelet"]), WAIT_S,
+          "the port in the Node, and that it takes WebSockets")
 
 
 def test_what_is_there(node, kubelet, admin):
