@@ -264,7 +264,10 @@ static struct dv_usage_number bytes_of(uint64_t kilobytes)
  * leaves out pages of files that nobody has used for a while. */
 static bool read_memory(dv_str meminfo, struct dv_usage *usage, struct dv_err *err)
 {
-    uint64_t total, free_kb, inactive, anonymous;
+    uint64_t total = 0;
+    uint64_t free_kb = 0;
+    uint64_t inactive = 0;
+    uint64_t anonymous = 0;
     uint64_t in_use;
     uint64_t working_set;
 
@@ -285,7 +288,7 @@ static bool read_memory(dv_str meminfo, struct dv_usage *usage, struct dv_err *e
 bool dv_usage_read_node(dv_str stat, dv_str meminfo, uint64_t ticks_per_s, int64_t now_ns,
                         struct dv_usage *usage, int64_t *boot_ns, struct dv_err *err)
 {
-    uint64_t boot_s;
+    uint64_t boot_s = 0;
 
     *usage = (struct dv_usage){.cpu_at_ns = now_ns, .memory_at_ns = now_ns};
     if (!read_cpu(stat, ticks_per_s, usage, err) || !read_memory(meminfo, usage, err) ||
