@@ -2,8 +2,6 @@
 #include "support/dvtest.h"
 
 #include "base/defs.h"
-#include "base/err.h"
-#include "base/str.h"
 #include "cluster/cluster.h"
 #include "cluster/remote.h"
 #include "cluster/tests/test_remote.h"

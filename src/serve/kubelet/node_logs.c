@@ -7,7 +7,6 @@
 #include "base/arena.h"
 #include "base/calendar.h"
 #include "base/clock.h"
-#include "base/defs.h"
 #include "base/str.h"
 #include "loop/loop.h"
 #include "pod/agent.h"

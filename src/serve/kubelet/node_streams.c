@@ -4,7 +4,6 @@
 #include <stddef.h>
 
 #include "base/arena.h"
-#include "base/defs.h"
 #include "base/err.h"
 #include "base/str.h"
 #include "pod/agent.h"

@@ -8,7 +8,6 @@
 #include "base/err.h"
 #include "base/metric.h"
 #include "base/str.h"
-#include "proto/podresources_v1.pb-c.h"
 #include "rest/rest.h"
 #include "serve/kubelet/usage.h"
 #include "serve/kubelet/usage_collector.h"

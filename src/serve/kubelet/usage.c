@@ -1,10 +1,8 @@
 #include "serve/kubelet/usage.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/arena.h"
-#include "base/ascii.h"
 #include "base/err.h"
 #include "base/map.h"
 #include "base/num.h"

@@ -10,7 +10,6 @@
 #include "base/err.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "base/map.h"
 #include "base/str.h"
 #include "cri/cri.h"
 #include "pod/runner.h"

@@ -5,7 +5,6 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "device/device.h"
 #include "device/device_manager.h"
 #include "grpc/grpc.h"
 #include "loop/loop.h"

@@ -4,7 +4,6 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/defs.h"
-#include "base/str.h"
 #include "serve/kubelet/node_route.h"
 
 static void knows_paths_and_rights(void **state)

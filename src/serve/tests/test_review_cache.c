@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "base/str.h"
 #include "resource/resource.h"
 #include "serve/kubelet/review_cache.h"
 

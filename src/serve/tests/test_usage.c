@@ -6,8 +6,6 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/defs.h"
-#include "base/err.h"
-#include "base/str.h"
 #include "proto/cri_v1.pb-c.h"
 #include "proto/podresources_v1.pb-c.h"
 #include "serve/kubelet/usage.h"
