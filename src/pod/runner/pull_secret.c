@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/base64.h"
+#include "base/defs.h"
 #include "base/err.h"
 #include "base/vec.h"
 #include "resource/resource.h"
