@@ -1,8 +1,11 @@
 /* equal.c - whether two values mean the same. */
 #include "resource/resource.h"
 
+#include "base/arena.h"
+#include "base/str.h"
 #include "number/number.h"
 #include "resource/codec/layout.h"
+#include "resource/codec/pack_fields.h"
 
 static bool is_same_time(const struct dv_time *a, const struct dv_time *b)
 {
@@ -28,13 +31,25 @@ static bool is_same_strs(const struct dv_strs *a, const struct dv_strs *b)
     return true;
 }
 
+/* Owned fields are packed in objects of the embedded API, and text in those of another one. */
+static bool is_same_raw(dv_str a, dv_str b)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = NULL;
+
+    if (dv_fields_is_packed(a) == dv_fields_is_packed(b))
+        return dv_str_eq(a, b);
+    arena = dv_arena_new();
+    return dv_str_eq(dv_fields_text(a, arena), dv_fields_text(b, arena));
+}
+
 static bool is_same_value(const struct dv_field *field, const void *a, const void *b)
 {
     switch ((enum dv_type)field->type) {
     case DV_TYPE_STRING:
     case DV_TYPE_BYTES:
-    case DV_TYPE_RAW:
         return dv_str_eq(*(const dv_str *)a, *(const dv_str *)b);
+    case DV_TYPE_RAW:
+        return is_same_raw(*(const dv_str *)a, *(const dv_str *)b);
     case DV_TYPE_BOOL:
         return *(const bool *)a == *(const bool *)b;
     case DV_TYPE_INT32:
