@@ -2,7 +2,6 @@
  * first and then copied into it. */
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/arena.h"
 #include "base/num.h"

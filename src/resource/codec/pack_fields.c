@@ -16,7 +16,6 @@
 #include "base/err.h"
 #include "pb/pb.h"
 #include "resource/codec/layout.h"
-#include "resource/field.h"
 #include "resource/resource.h"
 
 /* No object of the API is deeper. */
