@@ -17,6 +17,7 @@
 #include "cluster/embedded/delete.h"
 #include "cluster/embedded/engine.h"
 #include "cluster/embedded/events.h"
+#include "cluster/embedded/foreground.h"
 #include "cluster/embedded/namespaces.h"
 #include "cluster/objects/kin.h"
 #include "cluster/objects/shelf.h"
@@ -169,9 +170,8 @@ static enum ownership look_at_owner(const struct dv_embedded *embedded,
     if (!owner || owner->kind != kind || !dv_str_eq(owner->meta->name, reference->name) ||
         (kind->is_namespaced && !dv_str_eq(owner->meta->namespace, object->meta->namespace)))
         return OWNER_ABSENT;
-    if (owner->meta->deletion_timestamp.is_set && reference->block_owner_deletion &&
-        *reference->block_owner_deletion &&
-        dv_meta_has_finalizer(owner->meta, DV_STR(DV_FINALIZER_FOREGROUND)))
+    if (reference->block_owner_deletion && *reference->block_owner_deletion &&
+        dv_foreground_is(owner))
         return OWNER_WAITING;
     return OWNER_SOLID;
 }
@@ -247,19 +247,6 @@ static bool run_orphan(struct dv_cluster_operation *operation)
     return dv_change_finish(operation, value);
 }
 
-static bool has_blocking(const struct dv_embedded *embedded, const struct dv_object *object)
-{
-    const struct dv_kin_owner *owner = dv_kin_get(&embedded->kin, object->meta->uid);
-    struct dv_link *link;
-
-    if (!owner)
-        return false;
-    DV_LIST_EACH (&owner->dependents, link)
-        if (DV_CONTAINER(link, struct dv_dependence, link)->is_blocking)
-            return true;
-    return false;
-}
-
 /* Runs with the name held: removes the finalizer of an object that waited for its dependents, of
  * which none is left. */
 static bool run_release(struct dv_cluster_operation *operation)
@@ -270,7 +257,7 @@ static bool run_release(struct dv_cluster_operation *operation)
     if (!is_still_there(operation))
         return dv_cluster_operation_answer(operation, NULL);
     value = dv_change_copy(operation);
-    if (!has_blocking(operation->embedded, operation->entry->object))
+    if (!dv_foreground_is_blocked(&operation->embedded->kin, operation->entry->object))
         is_changed |=
             dv_meta_remove_finalizer(operation, dv_meta_of(value), DV_STR(DV_FINALIZER_FOREGROUND));
     if (!dv_kin_get(&operation->embedded->kin, operation->entry->object->meta->uid))
@@ -287,7 +274,7 @@ static void look_at_foreground(struct dv_embedded *embedded, struct dv_entry *en
     const struct dv_kin_owner *owner = dv_kin_get(&embedded->kin, entry->object->meta->uid);
     struct dv_link *link;
 
-    if (!has_blocking(embedded, entry->object)) {
+    if (!dv_foreground_is_blocked(&embedded->kin, entry->object)) {
         dv_collector_run(embedded, entry, run_release, entry);
         return;
     }
@@ -334,7 +321,7 @@ static void look_at(struct dv_embedded *embedded, struct dv_entry *entry)
         count_owners(embedded, entry->object, n);
         if (n[OWNER_ABSENT] + n[OWNER_WAITING] > 0)
             dv_collector_run(embedded, entry, run_collect, entry);
-    } else if (dv_meta_has_finalizer(meta, DV_STR(DV_FINALIZER_FOREGROUND))) {
+    } else if (dv_foreground_is(entry->object)) {
         look_at_foreground(embedded, entry);
     } else if (dv_meta_has_finalizer(meta, DV_STR(DV_FINALIZER_ORPHAN))) {
         look_at_orphans(embedded, entry);

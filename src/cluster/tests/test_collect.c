@@ -209,6 +209,59 @@ static void a_namespace_waits_for_what_is_held(void **state)
     assert_false(exists(fixture, DV_KIND_NAMESPACE, "", "s"));
 }
 
+/* Objects that own each other in a circle of `n`, each blocking the deletion of its owner. */
+static void make_circle(struct fixture *fixture, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        (void)must(
+            create(fixture, DV_KIND_CLAIM, "default",
+                   numbered(fixture, "{\"metadata\":{\"name\":\"c%zu\"}," CLAIM_SPEC "}", i)));
+    for (size_t i = 0; i < n; i++) {
+        const char *owner = numbered(fixture, "c%zu", (i + 1) % n);
+        dv_str text = dv_str_printf(
+            fixture->arena,
+            "{\"metadata\":{\"ownerReferences\":[{\"apiVersion\":\"resource.k8s.io/v1\",\"kind\":"
+            "\"ResourceClaim\",\"name\":\"%s\",\"uid\":\"%.*s\",\"blockOwnerDeletion\":true}]}}",
+            owner, DV_FMT(meta_of(fixture, owner)->uid));
+
+        (void)must(patch(fixture, DV_KIND_CLAIM, "default", numbered(fixture, "c%zu", i),
+                         DV_PATCH_MERGE, dv_str_to_c(text, fixture->arena)));
+    }
+}
+
+static void a_circle_of_owners_goes_in_the_foreground(void **state)
+{
+    static const size_t sizes[] = {1, 2, 3, 50};
+    struct fixture *fixture = *state;
+
+    for (size_t i = 0; i < DV_COUNT(sizes); i++) {
+        make_circle(fixture, sizes[i]);
+        (void)must(
+            del(fixture, DV_KIND_CLAIM, "default", "c0", "{\"propagationPolicy\":\"Foreground\"}"));
+        pass(fixture, 10000);
+        assert_int_equal(embedded_count(fixture->embedded, dv_kind(DV_KIND_CLAIM)), 0);
+    }
+}
+
+/* From both sides at once, while something else still holds one of them. */
+static void a_circle_waits_for_what_holds_one_of_it(void **state)
+{
+    struct fixture *fixture = *state;
+
+    make_circle(fixture, 2);
+    (void)must(patch(fixture, DV_KIND_CLAIM, "default", "c1", DV_PATCH_MERGE,
+                     "{\"metadata\":{\"finalizers\":[\"example.com/held\"]}}"));
+    for (size_t i = 0; i < 2; i++)
+        (void)must(del(fixture, DV_KIND_CLAIM, "default", numbered(fixture, "c%zu", i),
+                       "{\"propagationPolicy\":\"Foreground\"}"));
+    pass(fixture, 10000);
+    assert_true(has_claim(fixture, "c1"));
+    (void)must(patch(fixture, DV_KIND_CLAIM, "default", "c1", DV_PATCH_MERGE,
+                     "{\"metadata\":{\"finalizers\":null}}"));
+    pass(fixture, 10000);
+    assert_int_equal(embedded_count(fixture->embedded, dv_kind(DV_KIND_CLAIM)), 0);
+}
+
 static void a_namespace_goes_in_the_foreground_too(void **state)
 {
     struct fixture *fixture = *state;
@@ -292,6 +345,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(owners_of_kinds_that_are_not_served_are_left_alone, start,
                                         end),
         cmocka_unit_test_setup_teardown(a_foreground_deletion_waits_for_the_dependents, start, end),
+        cmocka_unit_test_setup_teardown(a_circle_of_owners_goes_in_the_foreground, start, end),
+        cmocka_unit_test_setup_teardown(a_circle_waits_for_what_holds_one_of_it, start, end),
         cmocka_unit_test_setup_teardown(an_orphaning_deletion_frees_the_dependents, start, end),
         cmocka_unit_test_setup_teardown(collecting_goes_on_after_a_restart, start_on_disk, end),
         cmocka_unit_test_setup_teardown(a_deleted_namespace_is_emptied_and_goes, start, end),

@@ -53,7 +53,6 @@ static void what_is_written_next_depends_on_what_is_there(void **state)
         {"{spec: {taints: [" OURS "]}, status: {conditions: [{type: Ready, status: 'True'}]}}",
          true,                                                                                          DV_HEALTH_SET_UNKNOWN,
          "{\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"Unknown\","
-         ""
          "\"lastTransitionTime\":\"1970-01-01T00:00:09Z\",\"reason\":\"NodeStatusUnknown\","
          "\"message\":\"Kubelet stopped posting node status.\"}]}}"                                                                                                                                                  },
         {"{spec: {taints: [" OURS "]}}",                                                         true,  DV_HEALTH_SET_UNKNOWN,  NULL                                                                                 },
