@@ -127,6 +127,7 @@ bool dv_cluster_pod_bind(struct dv_cluster_operation *operation)
     if (failure)
         return dv_cluster_operation_fail(operation, failure);
     pod->spec.node_name = binding->target.name;
+    pod->status.nominated_node_name = DV_STR_NONE; /* it has its place */
     merge(operation, &pod->metadata.annotations, &pod->metadata.n_annotations, meta->annotations,
           meta->n_annotations);
     merge(operation, &pod->metadata.labels, &pod->metadata.n_labels, meta->labels, meta->n_labels);

@@ -218,11 +218,15 @@ static void binds_a_pod_once(void **state)
     must_fail(bind_pod(fixture, "{\"target\":{\"kind\":\"Pod\",\"name\":\"n\"}}"), 500, "", NULL);
     must_fail(bind_pod(fixture, "{\"metadata\":{\"uid\":\"u\"},\"target\":{\"name\":\"n\"}}"), 409,
               "Conflict", NULL);
+    (void)must(update_status(fixture, DV_KIND_POD, "default", "p1",
+                             "{\"metadata\":{\"name\":\"p1\"}," POD_SPEC
+                             ",\"status\":{\"nominatedNodeName\":\"m\"}}"));
     pod =
         must(bind_pod(fixture, "{\"metadata\":{\"name\":\"p1\",\"annotations\":{\"from\":\"us\"}},"
                                "\"target\":{\"kind\":\"Node\",\"name\":\"n\"}}"))
             ->value;
     assert_str(pod->spec.node_name, "n");
+    assert_str(pod->status.nominated_node_name, "");
     assert_str(pod->metadata.annotations[0].value, "us");
     assert_str(pod->status.conditions[0].type, "PodScheduled");
     assert_str(pod->status.conditions[0].status, "True");

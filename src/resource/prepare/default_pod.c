@@ -182,6 +182,7 @@ static void default_pod_ips(struct dv_api_pod_status *status, struct dv_arena *a
 void dv_default_pod(struct dv_api_pod *pod, struct dv_arena *arena)
 {
     static const int64_t grace_s = 30;
+    static const int64_t shortest_s = 1; /* what a negative one has always meant */
     struct dv_api_pod_spec *spec = &pod->spec;
 
     for (size_t i = 0; i < spec->n_volumes; i++)
@@ -200,6 +201,8 @@ void dv_default_pod(struct dv_api_pod *pod, struct dv_arena *arena)
         spec->security_context = DV_NEW(arena, struct dv_api_pod_security_context);
     if (!spec->termination_grace_period_seconds)
         spec->termination_grace_period_seconds = &grace_s;
+    else if (*spec->termination_grace_period_seconds < 0)
+        spec->termination_grace_period_seconds = &shortest_s;
     default_service_account(spec);
     default_status(&pod->status, arena);
     default_pod_ips(&pod->status, arena);

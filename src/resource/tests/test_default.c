@@ -22,6 +22,10 @@ static const struct {
     {"a pod",                                                          DV_KIND_POD,           0, "{\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":\"i:1\"}]}}",
      "{\"metadata\":{},\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":\"i:1\",\"resources\":{}"
      "," CONTAINER_REST "]," POD_REST                                                                                                                                                                                                                  },
+    {"a grace period below zero",                                      DV_KIND_POD,           0,
+     "{\"spec\":{\"containers\":[],\"terminationGracePeriodSeconds\":-1}}",                                                                                          "{\"metadata\":{},\"spec\":{\"containers\":[],\"restartPolicy\":\"Always\","
+     "\"terminationGracePeriodSeconds\":1,\"dnsPolicy\":\"ClusterFirst\",\"securityContext\":{},"
+     "\"schedulerName\":\"default-scheduler\",\"enableServiceLinks\":true},\"status\":{}}"                                                                                  },
     {"limits become requests, and nothing is finer than a thousandth", DV_KIND_POD,           0,
      "{\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":\"i:1\",\"resources\":{\"limits\":"
      "{\"a\":\"1\",\"c\":\"2\",\"d\":\"100u\"},\"requests\":{\"b\":\"5\",\"c\":\"1\"}}}]}}",                                                                         "{\"metadata\":{},\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":\"i:1\",\"resources\":"

@@ -53,6 +53,36 @@ static void checks_claims(void **state)
     check_refusals(&created, rows, DV_COUNT(rows));
 }
 
+/* What was listed before is named: the claim, or its request. */
+static void a_claim_listed_twice_is_named_as_it_was_before(void **state)
+{
+    static const struct {
+        const char *claims;
+        const char *wanted;
+    } rows[] = {
+        {"{name: a}, {name: a}",                         "\"a\""  },
+        {"{name: a}, {name: a, request: r}",             "\"a\""  },
+        {"{name: a, request: r}, {name: a}",             "\"a\""  },
+        {"{name: a, request: r}, {name: a, request: r}", "\"a/r\""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < DV_COUNT(rows); i++) {
+        DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+        dv_str change =
+            dv_str_printf(arena,
+                          "{spec: {resourceClaims: [{name: a, resourceClaimName: x}], containers: "
+                          "[{name: c, image: i, resources: {claims: [%s]}}]}}",
+                          rows[i].claims);
+
+        assert_string_equal(
+            dv_str_to_c(problem_texts(&created, dv_str_to_c(change, arena), "", arena), arena),
+            dv_str_to_c(
+                dv_str_printf(arena, RESOURCES ".claims[1]: Duplicate value: %s", rows[i].wanted),
+                arena));
+    }
+}
+
 static void checks_resources(void **state)
 {
     static const struct refusal rows[] = {
@@ -273,6 +303,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(checks_claims),
+        cmocka_unit_test(a_claim_listed_twice_is_named_as_it_was_before),
         cmocka_unit_test(checks_resources),
         cmocka_unit_test(checks_containers_and_places),
         cmocka_unit_test(checks_volumes_and_mounts),

@@ -233,9 +233,10 @@ struct listed {
     struct dv_map requests; /* "name/request": a name has no slash, or is told for that */
 };
 
-/* A claim is listed once as a whole, or several times with different requests. */
-static bool list_claim(struct listed *listed, struct dv_api_container_claim *claim,
-                       struct dv_arena *arena)
+/* A claim is listed once as a whole, or several times with different requests. Returns what was
+ * listed before, the claim or its request; an empty text when nothing was. */
+static dv_str list_claim(struct listed *listed, struct dv_api_container_claim *claim,
+                         struct dv_arena *arena)
 {
     bool is_known = dv_map_get(&listed->whole, claim->name) != NULL;
     bool is_named = dv_map_set(&listed->names, claim->name, claim) != NULL;
@@ -243,10 +244,12 @@ static bool list_claim(struct listed *listed, struct dv_api_container_claim *cla
 
     if (claim->request.n == 0) {
         (void)dv_map_set(&listed->whole, claim->name, claim);
-        return is_named;
+        return is_named ? claim->name : DV_STR_NONE;
     }
     key = dv_str_printf(arena, "%.*s/%.*s", DV_FMT(claim->name), DV_FMT(claim->request));
-    return dv_map_set(&listed->requests, key, claim) != NULL || is_known;
+    if (dv_map_set(&listed->requests, key, claim))
+        return key;
+    return is_known ? claim->name : DV_STR_NONE;
 }
 
 static void check_claim(struct dv_problems *problems, const struct dv_field_path *path,
@@ -254,6 +257,7 @@ static void check_claim(struct dv_problems *problems, const struct dv_field_path
                         const struct dv_map *claims)
 {
     dv_str name = claim->name;
+    dv_str before;
 
     if (name.n == 0) {
         dv_required(problems, path, NULL);
@@ -261,13 +265,9 @@ static void check_claim(struct dv_problems *problems, const struct dv_field_path
     }
     if (claim->request.n > 0)
         dv_check_dns_label(problems, path, "request", claim->request);
-    if (list_claim(listed, claim, problems->arena))
-        dv_problem_add(problems, DV_PROBLEM_DUPLICATE, path, NULL,
-                       dv_bad_str(claim->request.n > 0
-                                      ? dv_str_printf(problems->arena, "%.*s/%.*s", DV_FMT(name),
-                                                      DV_FMT(claim->request))
-                                      : name),
-                       "%s", "");
+    before = list_claim(listed, claim, problems->arena);
+    if (before.n > 0)
+        dv_problem_add(problems, DV_PROBLEM_DUPLICATE, path, NULL, dv_bad_str(before), "%s", "");
     if (dv_map_get(claims, name) || dv_problems_are_full(problems))
         return;
     if (claims->n == 0)
