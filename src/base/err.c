@@ -5,8 +5,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/buf.h"
+#include "base/str.h"
 #include "base/visible.h"
+
+/* What is kept of a long message. A client may send texts of megabytes, of which nobody needs all
+ * back. */
+#define WHOLE_BYTES_MAX 65536u
 
 static const char *const code_names[] = {
     [DV_OK] = "OK",
@@ -101,8 +107,34 @@ bool dv_vfail(struct dv_err *err, enum dv_code code, const char *fmt, va_list ar
     mark_cut(msg, sizeof(msg), vsnprintf(msg, sizeof(msg), fmt, args));
     dv_visible_in_place(msg, sizeof(msg)); /* what it quotes may come from anybody */
     err->code = code;
+    err->whole = NULL;
     memcpy(err->msg, msg, sizeof(msg));
     return false;
+}
+
+bool dv_fail_in(struct dv_err *err, struct dv_arena *arena, enum dv_code code, const char *fmt, ...)
+{
+    DV_CLEANUP(dv_buf_fini) struct dv_buf buf;
+    va_list args;
+
+    dv_buf_init(&buf, WHOLE_BYTES_MAX);
+    va_start(args, fmt);
+    dv_buf_vprintf(&buf, fmt, args);
+    va_end(args);
+    (void)dv_fail(err, code, "%s", dv_buf_c(&buf));
+    if (buf.n >= sizeof(err->msg)) {
+        char *whole = dv_arena_alloc(arena, buf.n + 1, 1);
+
+        memcpy(whole, dv_buf_c(&buf), buf.n);
+        dv_visible_in_place(whole, buf.n + 1);
+        err->whole = whole;
+    }
+    return false;
+}
+
+const char *dv_err_text(const struct dv_err *err)
+{
+    return err->whole ? err->whole : err->msg;
 }
 
 bool dv_fail(struct dv_err *err, enum dv_code code, const char *fmt, ...)

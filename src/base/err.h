@@ -11,6 +11,7 @@
 
 #include "base/defs.h"
 
+struct dv_arena;
 struct dv_buf;
 
 /* Numbered as the gRPC statuses, so that a code crosses the wire unchanged. */
@@ -41,10 +42,18 @@ enum dv_code {
 struct dv_err {
     enum dv_code code;
     char msg[DV_ERR_MSG_BYTES]; /* "outer step: inner step: cause"; cut at a character when long */
+    const char *whole; /* the message when `msg` is cut and it was kept; lives as dv_fail_in says */
 };
 
 /* Sets the error at its cause. Returns false. */
 bool dv_fail(struct dv_err *err, enum dv_code code, const char *fmt, ...) DV_PRINTF(3, 4);
+/* Like dv_fail, for a message that may quote a text of any length and that a client of an API gets
+ * whole: what `msg` has no room for is kept in `arena`, up to 64 KiB. Ask for it by dv_err_text
+ * before the arena is freed; wrapped, an error has only `msg`. */
+bool dv_fail_in(struct dv_err *err, struct dv_arena *arena, enum dv_code code, const char *fmt, ...)
+    DV_PRINTF(4, 5);
+/* The message, whole if it was kept. */
+const char *dv_err_text(const struct dv_err *err);
 /* Like dv_fail, with the arguments of a variadic function. */
 bool dv_vfail(struct dv_err *err, enum dv_code code, const char *fmt, va_list args) DV_PRINTF(3, 0);
 /* Like dv_fail, with the code for an errno value, whose text is appended after ": ". */
@@ -54,6 +63,7 @@ static inline bool dv_succeed(struct dv_err *err)
 {
     err->code = DV_OK;
     err->msg[0] = '\0';
+    err->whole = NULL;
     return true;
 }
 /* Puts what this level knows before the message: "what: " + msg. Returns false. */

@@ -40,7 +40,7 @@ dv_str text_or_none(const struct dv_json *object, const char *key)
 
 int64_t number_of(const struct dv_json *node)
 {
-    struct dv_err err = {DV_INVALID_ARGUMENT, "a number is missing"};
+    struct dv_err err = {.code = DV_INVALID_ARGUMENT, .msg = "a number is missing"};
     int64_t number = 0;
 
     must(node && dv_json_as_i64(node, &number, &err), &err);

@@ -63,7 +63,7 @@ static dv_str text_of(const struct record *record, const struct dv_json *object,
 /* NULL for null, as a checkpoint has it; never for "". */
 static dv_str bytes_of(const struct record *record, const struct dv_json *object, const char *key)
 {
-    struct dv_err err = {DV_INVALID_ARGUMENT, "not base64"};
+    struct dv_err err = {.code = DV_INVALID_ARGUMENT, .msg = "not base64"};
     dv_str bytes;
 
     if (dv_json_is(dv_json_get(object, dv_str_from_c(key)), DV_JSON_NULL))
@@ -110,7 +110,7 @@ static void read_placed(const struct record *record, const struct dv_json *objec
 {
     struct dv_device_placed *placed =
         DV_NEW_ARRAY(record->arena, struct dv_device_placed, dv_json_n(object));
-    struct dv_err err = {DV_INVALID_ARGUMENT, "a node that is no number"};
+    struct dv_err err = {.code = DV_INVALID_ARGUMENT, .msg = "a node that is no number"};
 
     if (dv_json_is(object, DV_JSON_NULL))
         return;
@@ -266,7 +266,7 @@ static void replay_variant(const struct record *record)
     dv_str file = bytes_of(record, record->json, "file_b64");
     const struct dv_json *class = dv_json_get(record->json, DV_STR("errorClass"));
     struct dv_device_checkpoint read;
-    struct dv_err err = {DV_OK, "ok"};
+    struct dv_err err = {.code = DV_OK, .msg = "ok"};
     enum dv_device_verdict verdict = dv_device_checkpoint_decode(file, record->arena, &read, &err);
     bool is_right = dv_str_eq(text_of(record, record->json, "verdict"),
                               dv_str_from_c(verdicts[verdict].verdict));

@@ -249,7 +249,7 @@ static void compare(struct replay *replay, const char *what, const ProtobufCMess
     struct dv_arena *arena = replay->state.arena;
     DV_CLEANUP(free_json) json_t *got_json = pb_to_json(got);
     DV_CLEANUP(free_json) json_t *want_json = pb_to_json(want);
-    struct dv_err err = {DV_INTERNAL, "the same JSON has other bytes"};
+    struct dv_err err = {.code = DV_INTERNAL, .msg = "the same JSON has other bytes"};
     bool is_right = json_compare(got_json, want_json, &err) &&
                     dv_str_eq(encode(got, arena), encode(want, arena));
 

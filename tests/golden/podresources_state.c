@@ -36,7 +36,7 @@ dv_str state_bytes(const struct state *state, const json_t *hex)
     const char *digits = json_string_value(hex);
     size_t n = digits ? strlen(digits) / 2 : 0;
     char *bytes = dv_arena_alloc(state->arena, n, 1);
-    struct dv_err err = {DV_INVALID_ARGUMENT, "not hex"};
+    struct dv_err err = {.code = DV_INVALID_ARGUMENT, .msg = "not hex"};
 
     state_must(state, digits && strspn(digits, "0123456789abcdef") == 2 * n && !digits[2 * n],
                &err);
@@ -81,7 +81,7 @@ static void read_placed(const struct state *state, json_t *nodes, struct dv_devi
 {
     struct dv_device_placed *placed =
         DV_NEW_ARRAY(state->arena, struct dv_device_placed, json_object_size(nodes));
-    struct dv_err err = {DV_INVALID_ARGUMENT, "a node that is no number"};
+    struct dv_err err = {.code = DV_INVALID_ARGUMENT, .msg = "a node that is no number"};
     const char *node;
     json_t *ids;
 
@@ -102,7 +102,7 @@ static void load_records(const struct state *state)
     size_t n = json_array_size(allocations);
     struct dv_device_record *records = DV_NEW_ARRAY(state->arena, struct dv_device_record, n);
     struct dv_device_checkpoint checkpoint = {.records = records, .n_records = n};
-    struct dv_err err = {DV_INTERNAL, "records were left out"};
+    struct dv_err err = {.code = DV_INTERNAL, .msg = "records were left out"};
     size_t n_left_out;
 
     for (size_t i = 0; i < n; i++) {

@@ -73,7 +73,7 @@ static void edits_come_in_the_order_of_names(void **state)
 
 static void a_name_that_is_not_there_hears_what_is(void **state)
 {
-    struct dv_err gone = {DV_PERMISSION_DENIED, "open: permission denied"};
+    struct dv_err gone = {.code = DV_PERMISSION_DENIED, .msg = "open: permission denied"};
     struct dv_cdi_file unreadable = {.path = DV_STR("b.yaml"), .unreadable = &gone};
     struct dv_cdi_spec *specs[] = {
         spec_at(
@@ -158,7 +158,7 @@ static void a_higher_directory_settles_a_conflict(void **state)
 
 static void a_refused_file_gives_nothing_and_is_named(void **state)
 {
-    struct dv_err gone = {DV_PERMISSION_DENIED, "open: permission denied"};
+    struct dv_err gone = {.code = DV_PERMISSION_DENIED, .msg = "open: permission denied"};
     struct dv_cdi_file unreadable = {.path = DV_STR("/run/no.yaml"), .unreadable = &gone};
     struct dv_cdi_spec *specs[] = {
         spec_at("/etc/good.yaml", 0, SPEC("v.com/c", "", DEVICE("a", "A=low"))),

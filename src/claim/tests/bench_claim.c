@@ -135,7 +135,7 @@ static void start_driver(struct bench *bench)
         .n_versions = 1,
     };
     struct dv_plugin_handler handler = dv_claim_manager_handler(bench->claims);
-    struct dv_err err = {DV_DEADLINE_EXCEEDED, "the driver does not connect"};
+    struct dv_err err = {.code = DV_DEADLINE_EXCEEDED, .msg = "the driver does not connect"};
 
     bench->server = dv_server_open(bench->loop, info.endpoint, &options, &err);
     must(bench->server != NULL, &err);
@@ -246,7 +246,7 @@ static bool is_done(void *ctx)
 static void run_pod(struct bench *bench, size_t i, bool is_prepare)
 {
     struct pod pod;
-    struct dv_err err = {DV_DEADLINE_EXCEEDED, "an operation does not end"};
+    struct dv_err err = {.code = DV_DEADLINE_EXCEEDED, .msg = "an operation does not end"};
 
     start_pod(bench, &pod, i, is_prepare);
     must(dv_loop_run_until(bench->loop, is_done, &pod, PATIENCE_MS), &err);
@@ -256,7 +256,7 @@ static void run_pod(struct bench *bench, size_t i, bool is_prepare)
 static void run_many(struct bench *bench, size_t from, size_t to, bool is_prepare)
 {
     struct pod *pods = dv_alloc(N_AT_ONCE * sizeof(*pods));
-    struct dv_err err = {DV_DEADLINE_EXCEEDED, "an operation does not end"};
+    struct dv_err err = {.code = DV_DEADLINE_EXCEEDED, .msg = "an operation does not end"};
 
     for (size_t i = from; i < to + N_AT_ONCE; i++) {
         struct pod *pod = &pods[i % N_AT_ONCE];
@@ -376,7 +376,7 @@ static void open_all(struct bench *bench, const char *parent)
 
 static void close_all(struct bench *bench)
 {
-    struct dv_err err = {DV_DEADLINE_EXCEEDED, "it does not close"};
+    struct dv_err err = {.code = DV_DEADLINE_EXCEEDED, .msg = "it does not close"};
     char command[256];
 
     dv_claim_manager_close(bench->claims, on_closed, bench);

@@ -64,7 +64,7 @@ static bool parse_selectors(struct list *list, struct dv_api_status **failure)
             !dv_label_selector_is_empty(list->labels) || !dv_field_selector_is_empty(list->fields);
         return true;
     }
-    *failure = dv_status_bad_request(list->arena, "%s", err.msg);
+    *failure = dv_status_bad_request(list->arena, "%s", dv_err_text(&err));
     return false;
 }
 

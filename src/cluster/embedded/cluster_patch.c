@@ -42,16 +42,16 @@ static struct dv_json *current(struct dv_cluster_operation *operation)
 static bool fail_patch(struct dv_cluster_operation *operation, const struct dv_err *err)
 {
     if (err->code == DV_INVALID_ARGUMENT)
-        return dv_cluster_operation_fail(operation,
-                                         dv_status_bad_request(operation->arena, "%s", err->msg));
+        return dv_cluster_operation_fail(
+            operation, dv_status_bad_request(operation->arena, "%s", dv_err_text(err)));
     if (err->code == DV_FAILED_PRECONDITION)
         return dv_cluster_operation_fail(operation, dv_status_cannot_patch(operation->arena));
     if (err->code == DV_RESOURCE_EXHAUSTED)
-        return dv_cluster_operation_fail(
-            operation,
-            dv_status_new(413, DV_STR("RequestEntityTooLarge"), operation->arena, "%s", err->msg));
+        return dv_cluster_operation_fail(operation,
+                                         dv_status_new(413, DV_STR("RequestEntityTooLarge"),
+                                                       operation->arena, "%s", dv_err_text(err)));
     return dv_cluster_operation_fail(
-        operation, dv_status_new(500, DV_STR_NONE, operation->arena, "%s", err->msg));
+        operation, dv_status_new(500, DV_STR_NONE, operation->arena, "%s", dv_err_text(err)));
 }
 
 static int by_key(const void *a, const void *b)
@@ -144,7 +144,7 @@ static void *read_result(struct dv_cluster_operation *operation, const struct dv
 
     if (!dv_decode_json(message, doc, DV_UNKNOWN_DROP, operation->arena, value, &notes, &err)) {
         if (!dv_misfit_find(message, doc, operation->arena, &why))
-            why = dv_str_from_c(err.msg);
+            why = dv_str_from_c(dv_err_text(&err));
         (void)fail_result(operation, doc, why);
         return NULL;
     }

@@ -281,8 +281,8 @@ bool dv_watcher_start(struct dv_embedded *embedded, struct dv_watcher *watcher,
     watching->shelf = shelf;
     watching->arena = dv_arena_new();
     if (!parse_selectors(watching, &err)) {
+        *failure = dv_status_bad_request(arena, "%s", dv_err_text(&err));
         watching_free(watching);
-        *failure = dv_status_bad_request(arena, "%s", err.msg);
         return false;
     }
     if (has_initial) {

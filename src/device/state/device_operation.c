@@ -302,8 +302,8 @@ static const struct {
 
 void dv_device_operation_answer(struct dv_device_operation *operation, dv_str response)
 {
-    static const struct dv_err too_long = {DV_RESOURCE_EXHAUSTED,
-                                           "grpc: received message larger than max"};
+    static const struct dv_err too_long = {.code = DV_RESOURCE_EXHAUSTED,
+                                           .msg = "grpc: received message larger than max"};
     size_t kind = (size_t)operation->step.kind;
     size_t max = operation->step.kind == DV_DEVICE_ASK_PREFERRED ? DV_DEVICE_LIST_BYTES_MAX
                                                                  : DV_DEVICE_RESPONSE_BYTES_MAX;

@@ -78,12 +78,13 @@ static double apply(struct dv_device_state *state, dv_str bytes, size_t n_change
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     struct dv_device_diff diff;
-    struct dv_err err = {DV_INTERNAL, "not what changed"};
+    struct dv_err err = {.code = DV_INTERNAL, .msg = "not what changed"};
     double start = now_us();
 
     must(dv_device_apply_list(state, RESOURCE, bytes, arena, &diff, &err), &err);
     start = now_us() - start;
-    must(diff.n_changes == n_changes, &(struct dv_err){DV_INTERNAL, "not what changed"});
+    must(diff.n_changes == n_changes,
+         &(struct dv_err){.code = DV_INTERNAL, .msg = "not what changed"});
     return start;
 }
 
@@ -132,7 +133,7 @@ static void bench_list(unsigned n, bool is_shuffled, bool is_hex)
 static void allocate(struct dv_device_state *state, unsigned pod, int64_t amount)
 {
     struct dv_device_limit limit = {.resource = RESOURCE, .amount = amount};
-    struct dv_err err = {DV_INTERNAL, "not allocated"};
+    struct dv_err err = {.code = DV_INTERNAL, .msg = "not allocated"};
     struct dv_device_operation *op;
     char uid[64];
 

@@ -169,7 +169,7 @@ static void answer_preferred(struct dv_device_operation *op, uint8_t arg)
 static void answer(struct node *node, uint8_t arg)
 {
     struct dv_device_operation *op = node->ops[(arg & 3) % N_OPS];
-    struct dv_err err = {DV_UNAVAILABLE, "no"};
+    struct dv_err err = {.code = DV_UNAVAILABLE, .msg = "no"};
 
     if (!op || dv_device_operation_step(op)->kind >= DV_DEVICE_DONE)
         return;

@@ -161,7 +161,7 @@ static void answer_preferred(struct node *node, struct dv_device_operation *op)
 {
     const struct dv_device_step *step = dv_device_operation_step(op);
     dv_str rest = dv_str_from_c(node->preferred);
-    struct dv_err err = {node->preferred_fails, "no idea"};
+    struct dv_err err = {.code = node->preferred_fails, .msg = "no idea"};
     struct dv_buf buf;
     size_t mark;
     dv_str id;
@@ -187,7 +187,7 @@ static void answer_preferred(struct node *node, struct dv_device_operation *op)
 
 static void answer_allocate(struct node *node, struct dv_device_operation *op)
 {
-    struct dv_err err = {node->allocate_fails, "no luck"};
+    struct dv_err err = {.code = node->allocate_fails, .msg = "no luck"};
     struct dv_buf buf;
 
     node->n_allocate++;
@@ -205,7 +205,7 @@ static void answer_allocate(struct node *node, struct dv_device_operation *op)
 static void answer_pre_start(struct node *node, struct dv_device_operation *op)
 {
     const struct dv_device_step *step = dv_device_operation_step(op);
-    struct dv_err err = {node->pre_start_fails, "not now"};
+    struct dv_err err = {.code = node->pre_start_fails, .msg = "not now"};
 
     node->n_pre_start++;
     node->pre_started = join(node, step->ids, step->n_ids, ' ');

@@ -169,12 +169,12 @@ static void an_error_arrives_with_its_text(void **state)
         struct dv_err sent;
         const char *shown; /* NULL: as it was sent; what cannot be seen is escaped */
     } errors[] = {
-        {{DV_NOT_FOUND, "no device gpu-0"},                                 NULL                  },
-        {{DV_INTERNAL, "Ger\xc3\xa4t \xe2\x82\xac 100 % \xf0\x9f\x94\xa5"}, NULL                  },
-        {{DV_RESOURCE_EXHAUSTED, "line\nline\ttab\x7f"},                    "line\nline\ttab\\x7f"},
-        {{DV_UNAUTHENTICATED, ""},                                          NULL                  },
-        {{DV_UNKNOWN, "\xff not UTF-8"},                                    "\\xff not UTF-8"     },
-        {{(enum dv_code)77, "a code of tomorrow"},                          NULL                  },
+        {{.code = DV_NOT_FOUND, .msg = "no device gpu-0"},                                 NULL                  },
+        {{.code = DV_INTERNAL, .msg = "Ger\xc3\xa4t \xe2\x82\xac 100 % \xf0\x9f\x94\xa5"}, NULL                  },
+        {{.code = DV_RESOURCE_EXHAUSTED, .msg = "line\nline\ttab\x7f"},                    "line\nline\ttab\\x7f"},
+        {{.code = DV_UNAUTHENTICATED, .msg = ""},                                          NULL                  },
+        {{.code = DV_UNKNOWN, .msg = "\xff not UTF-8"},                                    "\\xff not UTF-8"     },
+        {{.code = (enum dv_code)77, .msg = "a code of tomorrow"},                          NULL                  },
     };
     static const char *const when[] = {"at once", "late"};
 

@@ -402,8 +402,8 @@ struct dv_api_status *dv_status_from_err(const struct dv_err *err, struct dv_are
         i++;
     if (i == DV_COUNT(codes))
         return dv_status_new(500, DV_STR("InternalError"), arena, "Internal error occurred: %s",
-                             err->msg);
-    status = dv_status_new(codes[i].http, codes[i].reason, arena, "%s", err->msg);
+                             dv_err_text(err));
+    status = dv_status_new(codes[i].http, codes[i].reason, arena, "%s", dv_err_text(err));
     if (codes[i].http == 503)
         set_retry(status, 1, arena);
     return status;

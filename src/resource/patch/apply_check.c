@@ -13,6 +13,7 @@
 
 /* The path is cut here: the message of an error has room for less. */
 #define PATH_BYTES_MAX 4096u
+#define ERRORS_BYTES_MAX 65536u
 
 struct check {
     struct dv_arena *arena;
@@ -309,15 +310,15 @@ bool dv_typed_check(const struct dv_message *message, const struct dv_json *conf
     bool has_group = dv_str_find_char(version, '/') < version.n;
 
     dv_buf_init(&check.path, PATH_BYTES_MAX);
-    dv_buf_init(&check.errors, DV_ERR_MSG_BYTES);
+    dv_buf_init(&check.errors, ERRORS_BYTES_MAX);
     check_message(&check, message, config, true);
     if (check.n_errors > 0)
-        (void)dv_fail(err, DV_INTERNAL,
-                      "failed to create typed patch object (%.*s/%.*s; %s%.*s, Kind=%.*s): %s%s",
-                      DV_FMT(text_at(meta, DV_STR("namespace"), DV_STR(""))),
-                      DV_FMT(text_at(meta, DV_STR("name"), DV_STR(""))), has_group ? "" : "/",
-                      DV_FMT(version), DV_FMT(text_at(config, DV_STR("kind"), DV_STR(""))),
-                      check.n_errors > 1 ? "errors:\n  " : "", dv_buf_c(&check.errors));
+        (void)dv_fail_in(err, arena, DV_INTERNAL,
+                         "failed to create typed patch object (%.*s/%.*s; %s%.*s, Kind=%.*s): %s%s",
+                         DV_FMT(text_at(meta, DV_STR("namespace"), DV_STR(""))),
+                         DV_FMT(text_at(meta, DV_STR("name"), DV_STR(""))), has_group ? "" : "/",
+                         DV_FMT(version), DV_FMT(text_at(config, DV_STR("kind"), DV_STR(""))),
+                         check.n_errors > 1 ? "errors:\n  " : "", dv_buf_c(&check.errors));
     dv_buf_fini(&check.path);
     dv_buf_fini(&check.errors);
     return check.n_errors == 0;

@@ -59,10 +59,10 @@ static const struct dv_field *find_field(struct dv_patch_work *work, struct dv_s
     if (!field && type.message)
         field = dv_message_field(type.message, key, NULL);
     if (!field)
-        (void)dv_fail(work->err, DV_INTERNAL,
-                      "unable to find api field in struct %.*s for the json field \"%.*s\"",
-                      DV_FMT(type.message ? type.message->name : DV_STR("RawExtension")),
-                      DV_FMT(key));
+        (void)dv_fail_in(work->err, work->arena, DV_INTERNAL,
+                         "unable to find api field in struct %.*s for the json field \"%.*s\"",
+                         DV_FMT(type.message ? type.message->name : DV_STR("RawExtension")),
+                         DV_FMT(key));
     return field;
 }
 

@@ -206,21 +206,21 @@ static bool refuse(const struct parser *parser, enum refusal refusal, dv_str lab
 
     switch (refusal) {
     case REFUSE_DEFAULT:
-        return dv_fail(parser->err, DV_INVALID_ARGUMENT,
-                       "\"%.*s\" is not a known field selector: only \"metadata.name\", "
-                       "\"metadata.namespace\"",
-                       DV_FMT(label));
+        return dv_fail_in(parser->err, parser->arena, DV_INVALID_ARGUMENT,
+                          "\"%.*s\" is not a known field selector: only \"metadata.name\", "
+                          "\"metadata.namespace\"",
+                          DV_FMT(label));
     case REFUSE_PLAIN:
-        return dv_fail(parser->err, DV_INVALID_ARGUMENT, "field label not supported: %.*s",
-                       DV_FMT(label));
+        return dv_fail_in(parser->err, parser->arena, DV_INVALID_ARGUMENT,
+                          "field label not supported: %.*s", DV_FMT(label));
     case REFUSE_NAMED:
         break;
     }
     dv_buf_init(&buf, DV_ERR_MSG_BYTES);
     dv_api_version_print(&parser->kind->versions[0], &buf);
-    (void)dv_fail(parser->err, DV_INVALID_ARGUMENT,
-                  "field label not supported for %s, Kind=%.*s: %.*s", dv_buf_c(&buf),
-                  DV_FMT(parser->kind->name), DV_FMT(label));
+    (void)dv_fail_in(parser->err, parser->arena, DV_INVALID_ARGUMENT,
+                     "field label not supported for %s, Kind=%.*s: %.*s", dv_buf_c(&buf),
+                     DV_FMT(parser->kind->name), DV_FMT(label));
     dv_buf_fini(&buf);
     return false;
 }
@@ -249,15 +249,16 @@ static bool unescape(const struct parser *parser, dv_str raw, dv_str *value)
         char c = raw.p[i];
 
         if (c == ',' || c == '=')
-            return dv_fail(parser->err, DV_INVALID_ARGUMENT,
-                           "invalid field selector: unescaped character in value: %d", c);
+            return dv_fail_in(parser->err, parser->arena, DV_INVALID_ARGUMENT,
+                              "invalid field selector: unescaped character in value: %d", c);
         if (c == '\\') {
             dv_str next = dv_str_slice(raw, i + 1, raw.n);
 
             if (next.n == 0 || !strchr("\\,=", next.p[0]) || next.p[0] == '\0')
-                return dv_fail(parser->err, DV_INVALID_ARGUMENT,
-                               "invalid field selector: invalid escape sequence: \\%.*s",
-                               DV_FMT(dv_str_slice(next, 0, next.n ? dv_str_utf8_char(next) : 0)));
+                return dv_fail_in(
+                    parser->err, parser->arena, DV_INVALID_ARGUMENT,
+                    "invalid field selector: invalid escape sequence: \\%.*s",
+                    DV_FMT(dv_str_slice(next, 0, next.n ? dv_str_utf8_char(next) : 0)));
             c = next.p[0];
             i++;
         }
@@ -277,9 +278,9 @@ static bool parse_term(const struct parser *parser, dv_str part, struct term *te
            !dv_str_starts_with(dv_str_slice(part, n, part.n), DV_STR("!=")))
         n++;
     if (n == part.n)
-        return dv_fail(parser->err, DV_INVALID_ARGUMENT,
-                       "invalid selector: '%.*s'; can't understand '%.*s'", DV_FMT(parser->text),
-                       DV_FMT(part));
+        return dv_fail_in(parser->err, parser->arena, DV_INVALID_ARGUMENT,
+                          "invalid selector: '%.*s'; can't understand '%.*s'", DV_FMT(parser->text),
+                          DV_FMT(part));
     term->is_not = part.p[n] == '!';
     op_n = n + 1 < part.n && part.p[n + 1] == '=' ? 2 : 1;
     term->label = dv_str_slice(part, 0, n);

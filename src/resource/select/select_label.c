@@ -377,7 +377,7 @@ struct dv_label_selector *dv_label_selector_parse(dv_str text, struct dv_arena *
 
     if (parse(&parser, selector))
         return selector;
-    (void)dv_fail(err, DV_INVALID_ARGUMENT, "%.*s", DV_FMT(parser.why));
+    (void)dv_fail_in(err, arena, DV_INVALID_ARGUMENT, "%.*s", DV_FMT(parser.why));
     return NULL;
 }
 

@@ -105,6 +105,38 @@ static void wrong_label_selectors_are_told_as_the_reference_does(void **state)
     }
 }
 
+/* A client gets its own text back whole, however long it is, and the reference's rules behind it.
+ */
+static void long_texts_in_wrong_selectors_are_not_cut(void **state)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    char *key = DV_NEW_ARRAY(arena, char, 2000);
+    struct dv_err err;
+
+    (void)state;
+    memset(key, 'k', 1999);
+    assert_null(dv_label_selector_parse(dv_str_printf(arena, "a/b/%s=v", key), arena, &err));
+    assert_string_equal(
+        dv_err_text(&err),
+        dv_str_to_c(
+            dv_str_printf(arena,
+                          "unable to parse requirement: <nil>: Invalid value: \"a/b/%s\": a "
+                          "valid label key must consist of alphanumeric characters, '-', "
+                          "'_' or '.', and must start and end with an alphanumeric "
+                          "character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex "
+                          "used for validation is "
+                          "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional "
+                          "DNS subdomain prefix and '/' (e.g. 'example.com/MyName')",
+                          key),
+            arena));
+    assert_null(dv_field_selector_parse(dv_kind(DV_KIND_POD), DV_STR(""),
+                                        dv_str_printf(arena, "%s=v", key), arena, &err));
+    assert_string_equal(
+        dv_err_text(&err),
+        dv_str_to_c(dv_str_printf(arena, "field label not supported: %s", key), arena));
+    assert_string_equal(err.msg + strlen(err.msg) - 3, "...");
+}
+
 static struct dv_object *new_object(enum dv_kind_id id, const char *yaml, struct dv_arena *arena)
 {
     const struct dv_kind *kind = dv_kind(id);
@@ -301,6 +333,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(label_selectors_say_what_matches),
         cmocka_unit_test(wrong_label_selectors_are_told_as_the_reference_does),
+        cmocka_unit_test(long_texts_in_wrong_selectors_are_not_cut),
         cmocka_unit_test(field_selectors_ask_for_fields_of_their_kind),
         cmocka_unit_test(wrong_field_selectors_are_told_as_the_reference_does),
         cmocka_unit_test(a_demand_for_one_value_can_be_looked_up),

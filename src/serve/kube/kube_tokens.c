@@ -123,9 +123,9 @@ void dv_kube_reply_token_error(struct dv_kube_call *call, const struct dv_token_
 
     if (op->is_over_quota && call->kube->quota_refusals)
         dv_counter_add(dv_family_counter(call->kube->quota_refusals, &resource), 1);
-    dv_kube_reply_status(
-        call, op->is_over_quota ? dv_status_too_many_requests(RETRY_S, call->arena, "%s", err->msg)
-                                : dv_status_from_err(err, call->arena));
+    dv_kube_reply_status(call, op->is_over_quota ? dv_status_too_many_requests(
+                                                       RETRY_S, call->arena, "%s", dv_err_text(err))
+                                                 : dv_status_from_err(err, call->arena));
 }
 
 static void on_created(struct dv_token_op *op, const struct dv_err *err)
@@ -242,7 +242,7 @@ static void create(struct dv_kube_call *call)
     if (read_wish(call, &token->op, &err))
         dv_kube_make_token(call->kube, call->arena, &token->op);
     else
-        dv_kube_reply_status(call, dv_status_bad_request(call->arena, "%s", err.msg));
+        dv_kube_reply_status(call, dv_status_bad_request(call->arena, "%s", dv_err_text(&err)));
 }
 
 /* ---- taking one back ---- */

@@ -263,8 +263,9 @@ static dv_str why_misfit(const struct dv_message *message, const struct dv_json 
 {
     dv_str why;
 
-    return dv_misfit_find(message, doc, arena, &why) ? why
-                                                     : dv_str_copy(dv_str_from_c(err->msg), arena);
+    return dv_misfit_find(message, doc, arena, &why)
+               ? why
+               : dv_str_copy(dv_str_from_c(dv_err_text(err)), arena);
 }
 
 static void *new_value(const struct dv_message *message, struct dv_arena *arena)
@@ -324,14 +325,15 @@ static bool decode_protobuf(dv_str body, const struct dv_body_kind *wanted, stru
                                    "expected prefix [107 56 115 0]"),
                             arena, failure);
     if (!dv_pb_envelope_decode(body, &envelope, &err))
-        return unrecognized(body, wanted, dv_str_copy(dv_str_from_c(err.msg), arena), arena,
-                            failure);
+        return unrecognized(body, wanted, dv_str_copy(dv_str_from_c(dv_err_text(&err)), arena),
+                            arena, failure);
     resolve(wanted, envelope.api_version, envelope.kind, &said);
     if (!is_known(&said, wanted, arena, failure))
         return false;
     *value = new_value(said.message, arena);
     if (!dv_decode_pb(said.message, envelope.object, arena, *value, &err))
-        return unhandled(&said, wanted, dv_str_copy(dv_str_from_c(err.msg), arena), arena, failure);
+        return unhandled(&said, wanted, dv_str_copy(dv_str_from_c(dv_err_text(&err)), arena), arena,
+                         failure);
     return is_wanted(&said, wanted, arena, failure);
 }
 
@@ -370,11 +372,11 @@ bool dv_body_delete_options(dv_str body, enum dv_media media, struct dv_arena *a
     *options = (struct dv_api_delete_options){0};
     if (media == DV_MEDIA_PROTOBUF) {
         if (!dv_pb_envelope_decode(body, &envelope, &err))
-            return refuse(failure, dv_status_bad_request(arena, "%s", err.msg));
+            return refuse(failure, dv_status_bad_request(arena, "%s", dv_err_text(&err)));
         if (!is_options(envelope.kind, envelope.api_version, arena, failure))
             return false;
         return dv_decode_pb(&dv_message_delete_options, envelope.object, arena, options, &err) ||
-               refuse(failure, dv_status_bad_request(arena, "%s", err.msg));
+               refuse(failure, dv_status_bad_request(arena, "%s", dv_err_text(&err)));
     }
     doc = parse(body, media, arena, &why);
     if (!doc || !type_of(doc, arena, &api_version, &kind, &why))
@@ -386,7 +388,7 @@ bool dv_body_delete_options(dv_str body, enum dv_media media, struct dv_arena *a
     return dv_json_is(doc, DV_JSON_NULL) ||
            dv_decode_json(&dv_message_delete_options, doc, DV_UNKNOWN_DROP, arena, options, NULL,
                           &err) ||
-           refuse(failure, dv_status_bad_request(arena, "%s", err.msg));
+           refuse(failure, dv_status_bad_request(arena, "%s", dv_err_text(&err)));
 }
 
 /* ---- patches ---- */
