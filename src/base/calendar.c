@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/ascii.h"
+#include "base/err.h"
 
 #define NANO_DIGITS 9
 /* The calendar repeats after 400 years. */
@@ -215,4 +216,130 @@ size_t dv_rfc3339_print(struct dv_rfc3339 time, int n_digits, char text[DV_RFC33
     }
     *at = '\0';
     return (size_t)(at - text);
+}
+
+/* ---- durations ---- */
+
+#define NS_PER_SECOND 1000000000
+
+static const struct {
+    dv_str name;
+    int64_t ns;
+} units[] = {
+    {DV_STR_INIT("ns"),        1                     },
+    {DV_STR_INIT("us"),        1000                  },
+    {DV_STR_INIT("\xc2\xb5s"), 1000                  }, /* the micro sign */
+    {DV_STR_INIT("\xce\xbcs"), 1000                  }, /* the Greek letter */
+    {DV_STR_INIT("ms"),        1000000               },
+    {DV_STR_INIT("s"),         NS_PER_SECOND         },
+    {DV_STR_INIT("m"),         60LL * NS_PER_SECOND  },
+    {DV_STR_INIT("h"),         3600LL * NS_PER_SECOND},
+};
+
+struct amount {
+    uint64_t whole;
+    uint64_t fraction;
+    double scale; /* of the fraction: 100 for two digits */
+};
+
+/* Takes the number at the front of *text: "1.5", "1.", ".5". False: there is none, or it is too
+ * large. Digits of the fraction that do not fit are beyond any unit. */
+static bool take_amount(dv_str *text, struct amount *number)
+{
+    size_t n_digits = 0;
+    bool is_point = false;
+
+    *number = (struct amount){.scale = 1};
+    for (; text->n > 0; *text = dv_str_slice(*text, 1, text->n)) {
+        char c = text->p[0];
+
+        if (c == '.' && !is_point) {
+            is_point = true;
+            continue;
+        }
+        if (!dv_is_digit(c))
+            break;
+        n_digits++;
+        if (!is_point) {
+            if (number->whole > (1ULL << 63) / 10)
+                return false;
+            number->whole = number->whole * 10 + (uint64_t)(c - '0');
+        } else if (number->fraction < (1ULL << 63) / 10 - 1) {
+            number->fraction = number->fraction * 10 + (uint64_t)(c - '0');
+            number->scale *= 10;
+        }
+    }
+    return n_digits > 0;
+}
+
+/* Takes what stands before the next number. */
+static dv_str take_unit(dv_str *text)
+{
+    size_t n = 0;
+    dv_str unit;
+
+    while (n < text->n && text->p[n] != '.' && !dv_is_digit(text->p[n]))
+        n++;
+    unit = dv_str_slice(*text, 0, n);
+    *text = dv_str_slice(*text, n, text->n);
+    return unit;
+}
+
+static int64_t find_unit(dv_str name)
+{
+    for (size_t i = 0; i < DV_COUNT(units); i++)
+        if (dv_str_eq(name, units[i].name))
+            return units[i].ns;
+    return 0;
+}
+
+/* Adds the number of units to *ns. False: it is too long. */
+static bool add_amount(const struct amount *number, int64_t unit, uint64_t *ns)
+{
+    uint64_t more;
+
+    if (__builtin_mul_overflow(number->whole, (uint64_t)unit, &more))
+        return false;
+    if (number->fraction > 0)
+        more += (uint64_t)((double)number->fraction * ((double)unit / number->scale));
+    return !__builtin_add_overflow(*ns, more, ns) && *ns <= 1ULL << 63;
+}
+
+bool dv_duration_parse(dv_str text, int64_t *ns, struct dv_err *err)
+{
+    dv_str rest = text;
+    bool is_negative = dv_str_take(&rest, '-');
+    uint64_t sum = 0;
+
+    if (!is_negative)
+        (void)dv_str_take(&rest, '+');
+    if (dv_str_eq(rest, DV_STR("0"))) {
+        *ns = 0;
+        return true;
+    }
+    if (rest.n == 0)
+        return dv_fail(err, DV_INVALID_ARGUMENT, "time: invalid duration \"%.*s\"", DV_FMT(text));
+    while (rest.n > 0) { /* each round takes a digit at least */
+        struct amount number;
+        dv_str unit;
+
+        if (!take_amount(&rest, &number))
+            return dv_fail(err, DV_INVALID_ARGUMENT, "time: invalid duration \"%.*s\"",
+                           DV_FMT(text));
+        unit = take_unit(&rest);
+        if (unit.n == 0)
+            return dv_fail(err, DV_INVALID_ARGUMENT, "time: missing unit in duration \"%.*s\"",
+                           DV_FMT(text));
+        if (find_unit(unit) == 0)
+            return dv_fail(err, DV_INVALID_ARGUMENT,
+                           "time: unknown unit \"%.*s\" in duration \"%.*s\"", DV_FMT(unit),
+                           DV_FMT(text));
+        if (!add_amount(&number, find_unit(unit), &sum))
+            return dv_fail(err, DV_INVALID_ARGUMENT, "time: invalid duration \"%.*s\"",
+                           DV_FMT(text));
+    }
+    if (sum > (uint64_t)INT64_MAX + (is_negative ? 1 : 0))
+        return dv_fail(err, DV_INVALID_ARGUMENT, "time: invalid duration \"%.*s\"", DV_FMT(text));
+    *ns = (int64_t)(is_negative ? 0 - sum : sum);
+    return true;
 }

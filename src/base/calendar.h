@@ -1,4 +1,5 @@
-/* calendar.h - days of the Gregorian calendar, and times as RFC 3339 writes them.
+/* calendar.h - days of the Gregorian calendar, times as RFC 3339 writes them, and durations as Go
+ * does.
  *
  * Days and seconds are counted from 1970-01-01T00:00:00Z, without leap seconds. The calendar holds
  * for the years before it was made, too, as everybody's time stamps have it. */
@@ -10,6 +11,8 @@
 
 #include "base/defs.h"
 #include "base/str.h"
+
+struct dv_err;
 
 #define DV_DAY_SECONDS INT64_C(86400)
 /* 0000-01-01T00:00:00Z and 9999-12-31T23:59:59Z: a year of four digits goes no further. */
@@ -50,5 +53,9 @@ DV_CHECKED bool dv_rfc3339_parse(dv_str text, enum dv_rfc3339_reader reader,
 /* Prints with `n_digits` after the point, NUL-terminated, and returns the text's length. A time
  * beyond the limits above is shown as the limit. */
 size_t dv_rfc3339_print(struct dv_rfc3339 time, int n_digits, char text[DV_RFC3339_BYTES]);
+
+/* Parses a duration like "1h30m", "-1.5s" or "300ms" into nanoseconds. DV_INVALID_ARGUMENT, in Go's
+ * words: it is none, it has no unit or an unknown one, or it is too long. */
+DV_CHECKED bool dv_duration_parse(dv_str text, int64_t *ns, struct dv_err *err);
 
 #endif

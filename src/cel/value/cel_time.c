@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/calendar.h"
+#include "base/err.h"
 #include "cel/value/cel_value.h"
 
 #define NS_PER_SECOND 1000000000
@@ -80,97 +81,14 @@ struct dv_cel_val dv_cel_time_parse(dv_str text)
     return val;
 }
 
-static const struct {
-    dv_str name;
-    int64_t ns;
-} units[] = {
-    {DV_STR_INIT("ns"),        1                     },
-    {DV_STR_INIT("us"),        1000                  },
-    {DV_STR_INIT("\xc2\xb5s"), 1000                  }, /* the micro sign */
-    {DV_STR_INIT("\xce\xbcs"), 1000                  }, /* the Greek letter */
-    {DV_STR_INIT("ms"),        1000000               },
-    {DV_STR_INIT("s"),         NS_PER_SECOND         },
-    {DV_STR_INIT("m"),         60LL * NS_PER_SECOND  },
-    {DV_STR_INIT("h"),         3600LL * NS_PER_SECOND},
-};
-
-/* Takes the unit at the front of *text, up to the next digit or point. */
-static int64_t take_unit(dv_str *text)
-{
-    size_t n = 0;
-
-    while (n < text->n && text->p[n] != '.' && (text->p[n] < '0' || text->p[n] > '9'))
-        n++;
-    for (size_t i = 0; i < DV_COUNT(units); i++) {
-        if (dv_str_eq(dv_str_slice(*text, 0, n), units[i].name)) {
-            *text = dv_str_slice(*text, n, text->n);
-            return units[i].ns;
-        }
-    }
-    return 0;
-}
-
-/* "1.5h": a number and its unit, added to *ns. False: not that, or too large. */
-static bool take_span(dv_str *text, uint64_t *ns)
-{
-    uint64_t whole = 0;
-    uint64_t fraction = 0;
-    double scale = 1;
-    size_t n_digits = 0;
-    bool is_point = false;
-    int64_t unit;
-
-    for (; text->n > 0; *text = dv_str_slice(*text, 1, text->n)) {
-        char c = text->p[0];
-
-        if (c == '.' && !is_point) {
-            is_point = true;
-            continue;
-        }
-        if (c < '0' || c > '9')
-            break;
-        n_digits++;
-        if (!is_point) {
-            if (whole > (1ULL << 63) / 10)
-                return false;
-            whole = whole * 10 + (uint64_t)(c - '0');
-        } else if (fraction < (1ULL << 63) / 10 - 1) {
-            fraction = fraction * 10 + (uint64_t)(c - '0');
-            scale *= 10;
-        }
-    }
-    unit = take_unit(text);
-    if (n_digits == 0 || unit == 0 || __builtin_mul_overflow(whole, (uint64_t)unit, &whole))
-        return false;
-    if (fraction > 0)
-        whole += (uint64_t)((double)fraction * ((double)unit / scale));
-    return !__builtin_add_overflow(*ns, whole, ns) && *ns <= 1ULL << 63;
-}
-
 struct dv_cel_val dv_cel_duration_parse(dv_str text)
 {
-    static const dv_str problem = DV_STR_INIT("invalid duration");
-    bool is_negative = false;
-    uint64_t ns = 0;
+    struct dv_err err;
+    int64_t ns;
 
-    if (dv_str_take(&text, '-'))
-        is_negative = true;
-    else
-        (void)dv_str_take(&text, '+');
-    if (dv_str_eq(text, DV_STR("0")))
-        return dv_cel_duration(0);
-    if (text.n == 0)
-        return dv_cel_error(problem);
-    while (text.n > 0) {
-        size_t before = text.n;
-
-        if (!take_span(&text, &ns))
-            return dv_cel_error(problem);
-        assert(text.n < before); /* otherwise the loop would never end */
-    }
-    if (ns > (uint64_t)INT64_MAX + (is_negative ? 1 : 0))
-        return dv_cel_error(problem);
-    return dv_cel_duration((int64_t)(is_negative ? 0 - ns : ns));
+    if (!dv_duration_parse(text, &ns, &err))
+        return dv_cel_error(DV_STR("invalid duration")); /* selectors never show Go's words */
+    return dv_cel_duration(ns);
 }
 
 void dv_cel_time_print(const struct dv_cel_val *time, char text[DV_CEL_NUMBER_BYTES])

@@ -179,18 +179,30 @@ static bool refuse(struct dv_kube_call *call, struct dv_api_status *status)
     return false;
 }
 
+static enum dv_answer_kind answer_kind(const struct dv_route *route)
+{
+    bool is_kept = route->sub != DV_SUB_BINDING && route->sub != DV_SUB_EVICTION;
+
+    if (route->what == DV_ROUTE_CORE || route->what == DV_ROUTE_GROUPS)
+        return DV_ANSWER_DISCOVERY;
+    if (route->what == DV_ROUTE_OBJECTS && is_kept)
+        return DV_ANSWER_OBJECTS;
+    if (route->what == DV_ROUTE_OBJECTS || route->what == DV_ROUTE_REVIEW)
+        return DV_ANSWER_REVIEW;
+    return DV_ANSWER_PAGE;
+}
+
 /* Negotiates the form of the answer. Like the reference, it first ignores parameters and then
  * regards them, with a different answer for each. */
 static bool negotiate(struct dv_kube_call *call)
 {
     dv_str accept = dv_rest_request_field(call->request, DV_STR("Accept"));
-    bool is_discovery = call->route.what == DV_ROUTE_CORE || call->route.what == DV_ROUTE_GROUPS;
 
     if (!dv_accept_has_ours(accept))
         return refuse(call, dv_status_new(406, DV_STR("NotAcceptable"), call->arena,
                                           "406: Not Acceptable\n\nAvailable "
                                           "representations: " DV_MEDIA_TYPES));
-    if (dv_accept_negotiate(accept, is_discovery, &call->render.rendering))
+    if (dv_accept_negotiate(accept, answer_kind(&call->route), &call->render.rendering))
         return true;
     call->render.rendering = (struct dv_rendering){0};
     dv_kube_reply_status(call, dv_status_new(406, DV_STR("NotAcceptable"), call->arena,
@@ -348,6 +360,20 @@ static bool check_method(struct dv_kube_call *call)
     return false;
 }
 
+/* Refuses a `timeout` that is no duration, as the reference does even before it knows who asks.
+ * What it says is not needed: no answer here takes as long as anybody waits. A watch has no such
+ * limit. */
+static bool check_timeout(struct dv_kube_call *call)
+{
+    struct dv_api_status *failure;
+
+    if (dv_query_is_true(call->query.watch) ||
+        dv_query_check_timeout(&call->query, call->arena, &failure))
+        return true;
+    dv_kube_reply_status(call, failure);
+    return false;
+}
+
 /* Returns the name that a field selector demands: a list of one name is authorized as a request for
  * that name. */
 static dv_str name_of_selector(dv_str selector, struct dv_arena *arena)
@@ -397,7 +423,8 @@ bool dv_kube_handle(struct dv_kube *kube, struct dv_rest_call *rest,
     dv_query_parse(request->query, arena, &call->query);
     make_wish(call);
     kube->n_calls++;
-    if (!dv_kube_authenticate(call) || !check_method(call) || !dv_kube_authorize(call))
+    if (!check_timeout(call) || !dv_kube_authenticate(call) || !check_method(call) ||
+        !dv_kube_authorize(call))
         return true;
     if (call->route.what == DV_ROUTE_METRICS && dv_str_eq(request->method, DV_STR("GET"))) {
         dv_kube_count(call, 200);

@@ -24,22 +24,23 @@ static bool is_same(const struct dv_rendering *a, const struct dv_rendering *b)
     return a->media == b->media && a->form == b->form && a->is_beta == b->is_beta;
 }
 
-static void check_rendering(const struct dv_rendering *rendering, bool is_discovery)
+static void check_rendering(const struct dv_rendering *rendering, enum dv_answer_kind answer)
 {
     assert(rendering->media <= DV_MEDIA_PROTOBUF && rendering->form <= DV_FORM_DISCOVERY);
     assert(rendering->form != DV_FORM_TABLE || rendering->media != DV_MEDIA_PROTOBUF);
-    assert(is_discovery ? rendering->form == DV_FORM_DISCOVERY || rendering->form == DV_FORM_OBJECT
-                        : rendering->form != DV_FORM_DISCOVERY);
+    assert(answer == DV_ANSWER_DISCOVERY || rendering->form != DV_FORM_DISCOVERY);
+    assert(answer == DV_ANSWER_OBJECTS || rendering->form != DV_FORM_TABLE);
+    assert(answer != DV_ANSWER_PAGE || rendering->form == DV_FORM_OBJECT);
 }
 
 /* What the parts say, each alone; false: none can be had. Blank ones would accept everything. */
-static bool first_alone(dv_str accept, bool is_discovery, struct dv_rendering *rendering)
+static bool first_alone(dv_str accept, enum dv_answer_kind answer, struct dv_rendering *rendering)
 {
     dv_str rest = accept;
     dv_str part;
 
     while (rest.n > 0 && dv_str_split(&rest, ',', &part))
-        if (dv_str_trim(part).n > 0 && dv_accept_negotiate(part, is_discovery, rendering))
+        if (dv_str_trim(part).n > 0 && dv_accept_negotiate(part, answer, rendering))
             return true;
     return false;
 }
@@ -53,26 +54,26 @@ static size_t count_parts(dv_str accept)
     return n;
 }
 
-static void check_header(dv_str accept, bool is_discovery)
+static void check_header(dv_str accept, enum dv_answer_kind answer)
 {
     DV_CLEANUP(dv_buf_fini) struct dv_buf longer;
     struct dv_rendering whole;
     struct dv_rendering other;
-    bool is_met = dv_accept_negotiate(accept, is_discovery, &whole);
+    bool is_met = dv_accept_negotiate(accept, answer, &whole);
 
     dv_buf_init(&longer, 2 * BYTES_MAX);
     if (is_met) {
-        check_rendering(&whole, is_discovery);
+        check_rendering(&whole, answer);
         assert(dv_accept_has_ours(accept));
     }
     if (dv_str_trim(accept).n == 0 || count_parts(accept) > PARTS_MAX)
         return;
-    assert(is_met == first_alone(accept, is_discovery, &other));
+    assert(is_met == first_alone(accept, answer, &other));
     if (is_met && dv_str_find_char(accept, 'q') == accept.n)
         assert(is_same(&whole, &other));
     dv_buf_add_c(&longer, "application/x-unknown,");
     dv_buf_add(&longer, accept);
-    assert(dv_accept_negotiate(dv_buf_str(&longer), is_discovery, &other) == is_met);
+    assert(dv_accept_negotiate(dv_buf_str(&longer), answer, &other) == is_met);
     assert(!is_met || is_same(&whole, &other));
 }
 
@@ -97,8 +98,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (size > BYTES_MAX)
         return 0;
-    check_header(accept, false);
-    check_header(accept, true);
+    for (int answer = DV_ANSWER_OBJECTS; answer <= DV_ANSWER_DISCOVERY; answer++)
+        check_header(accept, (enum dv_answer_kind)answer);
     check_content_type(accept);
     return 0;
 }

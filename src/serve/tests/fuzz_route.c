@@ -31,7 +31,7 @@ static void check_accept(dv_str accept)
 {
     struct dv_rendering rendering;
 
-    if (!dv_accept_negotiate(accept, false, &rendering))
+    if (!dv_accept_negotiate(accept, DV_ANSWER_OBJECTS, &rendering))
         return;
     assert(dv_accept_has_ours(accept));
     assert(rendering.form != DV_FORM_DISCOVERY);

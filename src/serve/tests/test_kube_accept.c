@@ -10,45 +10,54 @@ static void the_first_acceptable_form_is_taken(void **state)
 {
     static const struct {
         const char *accept;
-        bool is_discovery;
+        enum dv_answer_kind answer;
         int media; /* -1: none can be had */
         int form;
     } cases[] = {
-        {"",                                                                                    false, DV_MEDIA_JSON,     DV_FORM_OBJECT      },
-        {"*/*",                                                                                 false, DV_MEDIA_JSON,     DV_FORM_OBJECT      },
-        {"application/yaml",                                                                    false, DV_MEDIA_YAML,     DV_FORM_OBJECT      },
-        {"application/vnd.kubernetes.protobuf,application/json",                                false, DV_MEDIA_PROTOBUF,
-         DV_FORM_OBJECT                                                                                                                       },
-        {"application/json,application/vnd.kubernetes.protobuf",                                false, DV_MEDIA_JSON,
-         DV_FORM_OBJECT                                                                                                                       },
-        {"application/json;q=0.5, application/yaml;q=0.9",                                      false, DV_MEDIA_YAML,     DV_FORM_OBJECT      },
-        {"application/cbor,application/json",                                                   false, DV_MEDIA_JSON,     DV_FORM_OBJECT      },
-        {"text/html,application/xhtml+xml,*/*;q=0.8",                                           false, DV_MEDIA_JSON,     DV_FORM_OBJECT      },
-        {TABLE ",application/json",                                                             false, DV_MEDIA_JSON,     DV_FORM_TABLE       },
-        {"application/vnd.kubernetes.protobuf;as=Table;v=v1;g=meta.k8s.io," TABLE,              false,
-         DV_MEDIA_JSON,                                                                                                   DV_FORM_TABLE       },
-        {"application/json;as=Table;v=v9;g=meta.k8s.io,application/json",                       false, DV_MEDIA_JSON,
-         DV_FORM_OBJECT                                                                                                                       },
-        {"application/json;as=Table;v=v9;g=meta.k8s.io",                                        false, -1,                0                   },
-        {"application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io",                        false, DV_MEDIA_JSON,
-         DV_FORM_PARTIAL                                                                                                                      },
+        {"",                                                                                    DV_ANSWER_OBJECTS,   DV_MEDIA_JSON,     DV_FORM_OBJECT      },
+        {"*/*",                                                                                 DV_ANSWER_OBJECTS,   DV_MEDIA_JSON,     DV_FORM_OBJECT      },
+        {"application/yaml",                                                                    DV_ANSWER_OBJECTS,   DV_MEDIA_YAML,     DV_FORM_OBJECT      },
+        {"application/vnd.kubernetes.protobuf,application/json",                                DV_ANSWER_OBJECTS,
+         DV_MEDIA_PROTOBUF,                                                                                                             DV_FORM_OBJECT      },
+        {"application/json,application/vnd.kubernetes.protobuf",                                DV_ANSWER_OBJECTS,   DV_MEDIA_JSON,
+         DV_FORM_OBJECT                                                                                                                                     },
+        {"application/json;q=0.5, application/yaml;q=0.9",                                      DV_ANSWER_OBJECTS,   DV_MEDIA_YAML,
+         DV_FORM_OBJECT                                                                                                                                     },
+        {"application/cbor,application/json",                                                   DV_ANSWER_OBJECTS,   DV_MEDIA_JSON,     DV_FORM_OBJECT      },
+        {"text/html,application/xhtml+xml,*/*;q=0.8",                                           DV_ANSWER_OBJECTS,   DV_MEDIA_JSON,
+         DV_FORM_OBJECT                                                                                                                                     },
+        {TABLE ",application/json",                                                             DV_ANSWER_OBJECTS,   DV_MEDIA_JSON,     DV_FORM_TABLE       },
+        {"application/vnd.kubernetes.protobuf;as=Table;v=v1;g=meta.k8s.io," TABLE,
+         DV_ANSWER_OBJECTS,                                                                                          DV_MEDIA_JSON,     DV_FORM_TABLE       },
+        {"application/json;as=Table;v=v9;g=meta.k8s.io,application/json",                       DV_ANSWER_OBJECTS,
+         DV_MEDIA_JSON,                                                                                                                 DV_FORM_OBJECT      },
+        {"application/json;as=Table;v=v9;g=meta.k8s.io",                                        DV_ANSWER_OBJECTS,   -1,                0                   },
+        {"application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io",                        DV_ANSWER_OBJECTS,
+         DV_MEDIA_JSON,                                                                                                                 DV_FORM_PARTIAL     },
         {"application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io",
-         false,                                                                                        DV_MEDIA_PROTOBUF, DV_FORM_PARTIAL_LIST},
-        {"application/json;stream=watch",                                                       false, DV_MEDIA_JSON,     DV_FORM_OBJECT      },
-        {"application/json;stream=nope",                                                        false, -1,                0                   },
-        {"application/xml",                                                                     false, -1,                0                   },
-        {DISCOVERY,                                                                             true,  DV_MEDIA_JSON,     DV_FORM_DISCOVERY   },
-        {DISCOVERY,                                                                             false, -1,                0                   },
-        {"application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList",           true,  -1,                0                   },
+         DV_ANSWER_OBJECTS,                                                                                          DV_MEDIA_PROTOBUF, DV_FORM_PARTIAL_LIST},
+        {"application/json;stream=watch",                                                       DV_ANSWER_OBJECTS,   DV_MEDIA_JSON,     DV_FORM_OBJECT      },
+        {"application/json;stream=nope",                                                        DV_ANSWER_OBJECTS,   -1,                0                   },
+        {"application/xml",                                                                     DV_ANSWER_OBJECTS,   -1,                0                   },
+        {DISCOVERY,                                                                             DV_ANSWER_DISCOVERY, DV_MEDIA_JSON,     DV_FORM_DISCOVERY   },
+        {DISCOVERY,                                                                             DV_ANSWER_OBJECTS,   -1,                0                   },
+        {"application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList",
+         DV_ANSWER_DISCOVERY,                                                                                        -1,                0                   },
         {"application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,"
-         "application/json",                                                           true,  DV_MEDIA_JSON,     DV_FORM_OBJECT      },
+         "application/json",                                                           DV_ANSWER_DISCOVERY, DV_MEDIA_JSON,     DV_FORM_OBJECT      },
+        {TABLE,                                                                                 DV_ANSWER_REVIEW,    -1,                0                   },
+        {TABLE ",application/json",                                                             DV_ANSWER_REVIEW,    DV_MEDIA_JSON,     DV_FORM_OBJECT      },
+        {"application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io",                        DV_ANSWER_REVIEW,
+         DV_MEDIA_JSON,                                                                                                                 DV_FORM_PARTIAL     },
+        {TABLE,                                                                                 DV_ANSWER_PAGE,      -1,                0                   },
+        {"application/yaml",                                                                    DV_ANSWER_PAGE,      DV_MEDIA_YAML,     DV_FORM_OBJECT      },
     };
 
     (void)state;
     for (size_t i = 0; i < DV_COUNT(cases); i++) {
         struct dv_rendering rendering;
         bool is_found =
-            dv_accept_negotiate(dv_str_from_c(cases[i].accept), cases[i].is_discovery, &rendering);
+            dv_accept_negotiate(dv_str_from_c(cases[i].accept), cases[i].answer, &rendering);
 
         assert_int_equal(is_found, cases[i].media >= 0);
         if (!is_found)

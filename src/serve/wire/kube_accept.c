@@ -196,7 +196,25 @@ static bool is_aggregated(const struct as *as, const struct dv_rendering *render
            dv_str_eq(as->version, DV_STR("v2")) && rendering->media == DV_MEDIA_JSON;
 }
 
-static bool accepts(const struct clause *clause, bool is_discovery, struct dv_rendering *rendering)
+static bool has_form(enum dv_answer_kind answer, const struct as *as,
+                     struct dv_rendering *rendering)
+{
+    switch (answer) {
+    case DV_ANSWER_OBJECTS:
+        return find_form(as, rendering);
+    case DV_ANSWER_REVIEW:
+        return find_form(as, rendering) && rendering->form != DV_FORM_TABLE;
+    case DV_ANSWER_DISCOVERY:
+        rendering->form = DV_FORM_DISCOVERY;
+        return is_aggregated(as, rendering);
+    case DV_ANSWER_PAGE:
+        break;
+    }
+    return false;
+}
+
+static bool accepts(const struct clause *clause, enum dv_answer_kind answer,
+                    struct dv_rendering *rendering)
 {
     struct as as = {0};
 
@@ -206,15 +224,10 @@ static bool accepts(const struct clause *clause, bool is_discovery, struct dv_re
     parse_as(clause->params, &as);
     if (as.stream.n && !dv_str_eq(as.stream, DV_STR("watch")))
         return false;
-    if (!as.kind.n)
-        return true;
-    if (!is_discovery)
-        return find_form(&as, rendering);
-    rendering->form = DV_FORM_DISCOVERY;
-    return is_aggregated(&as, rendering);
+    return !as.kind.n || has_form(answer, &as, rendering);
 }
 
-bool dv_accept_negotiate(dv_str accept, bool is_discovery, struct dv_rendering *rendering)
+bool dv_accept_negotiate(dv_str accept, enum dv_answer_kind answer, struct dv_rendering *rendering)
 {
     struct clause clauses[CLAUSES_MAX];
     size_t n;
@@ -224,7 +237,7 @@ bool dv_accept_negotiate(dv_str accept, bool is_discovery, struct dv_rendering *
         return true;
     n = parse(accept, clauses);
     for (size_t i = 0; i < n; i++)
-        if (accepts(&clauses[i], is_discovery, rendering))
+        if (accepts(&clauses[i], answer, rendering))
             return true;
     return false;
 }

@@ -31,9 +31,16 @@ struct dv_rendering {
 /* Whether one of the accepted types is one of ours, whatever its parameters. An empty header
  * accepts everything. */
 bool dv_accept_has_ours(dv_str accept);
-/* Finds the first form that is available, in the client's order. `is_discovery`: for the lists of
- * groups, which have a form of their own; otherwise for objects. */
-DV_CHECKED bool dv_accept_negotiate(dv_str accept, bool is_discovery,
+/* What an answer is, and so which forms it has beside its own. */
+enum dv_answer_kind {
+    DV_ANSWER_OBJECTS,   /* a table, or the metadata alone */
+    DV_ANSWER_REVIEW,    /* what is answered once and not kept: the metadata alone */
+    DV_ANSWER_PAGE,      /* none */
+    DV_ANSWER_DISCOVERY, /* the lists of groups: all groups with their resources */
+};
+
+/* Finds the first form that the answer has, in the client's order. */
+DV_CHECKED bool dv_accept_negotiate(dv_str accept, enum dv_answer_kind answer,
                                     struct dv_rendering *rendering);
 /* Parses the body's media type; it is JSON when the request names none. */
 DV_CHECKED bool dv_content_type_parse(dv_str content_type, enum dv_media *media);

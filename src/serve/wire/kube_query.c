@@ -4,6 +4,8 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/calendar.h"
+#include "base/err.h"
 #include "base/num.h"
 #include "base/vec.h"
 #include "resource/resource.h"
@@ -27,6 +29,7 @@ void dv_query_parse(dv_str query, struct dv_arena *arena, struct dv_query *parse
         {DV_STR_INIT("limit"),                offsetof(struct dv_query, limit)           },
         {DV_STR_INIT("continue"),             offsetof(struct dv_query, continue_token)  },
         {DV_STR_INIT("timeoutSeconds"),       offsetof(struct dv_query, timeout)         },
+        {DV_STR_INIT("timeout"),              offsetof(struct dv_query, request_timeout) },
         {DV_STR_INIT("watch"),                offsetof(struct dv_query, watch)           },
         {DV_STR_INIT("allowWatchBookmarks"),  offsetof(struct dv_query, allow_bookmarks) },
         {DV_STR_INIT("sendInitialEvents"),    offsetof(struct dv_query, send_initial)    },
@@ -112,6 +115,19 @@ static bool parse_i64(dv_str text, struct dv_arena *arena, int64_t *value,
 {
     *value = 0;
     return !text.n || dv_query_parse_i64(text, arena, value, failure);
+}
+
+bool dv_query_check_timeout(const struct dv_query *query, struct dv_arena *arena,
+                            struct dv_api_status **failure)
+{
+    struct dv_err err;
+    int64_t ns;
+
+    if (!query->request_timeout.n || dv_duration_parse(query->request_timeout, &ns, &err))
+        return true;
+    *failure = dv_status_bad_request(arena, "invalid timeout specified in the request URL - %s",
+                                     dv_err_text(&err));
+    return false;
 }
 
 /* ---- lists and watches ---- */

@@ -26,7 +26,8 @@ struct dv_query {
     dv_str match; /* resourceVersionMatch */
     dv_str limit;
     dv_str continue_token;
-    dv_str timeout; /* timeoutSeconds */
+    dv_str request_timeout; /* "timeout", a duration; timeoutSeconds is of lists and watches */
+    dv_str timeout;         /* timeoutSeconds */
     dv_str watch;
     dv_str allow_bookmarks;
     dv_str send_initial;
@@ -49,6 +50,10 @@ bool dv_query_is_true(dv_str value);
 /* Parses a number. False: *failure is the reference's 400. */
 DV_CHECKED bool dv_query_parse_i64(dv_str text, struct dv_arena *arena, int64_t *value,
                                    struct dv_api_status **failure);
+
+/* Checks the time that a request may take at most. */
+DV_CHECKED bool dv_query_check_timeout(const struct dv_query *query, struct dv_arena *arena,
+                                       struct dv_api_status **failure);
 
 /* ---- options ---- */
 

@@ -364,20 +364,8 @@ void dv_render_bookmark(const struct dv_render *render, uint64_t version, bool i
         meta->annotations = &annotation;
         meta->n_annotations = 1;
     }
-    if (render->rendering.form != DV_FORM_TABLE) {
-        dv_render_event(render, "BOOKMARK", &object, false, arena, buf);
-        return;
-    }
-    begin_line("BOOKMARK", buf);
-    add_table(render,
-              &(struct table){
-                  &(struct dv_api_list_meta){.resource_version = meta->resource_version},
-                  NULL,
-                  0,
-                  has_columns,
-              },
-              arena, buf);
-    dv_buf_add_c(buf, "}\n");
+    /* In a table it is a row like others: that is where a client finds the annotation. */
+    dv_render_event(render, "BOOKMARK", &object, has_columns, arena, buf);
 }
 
 void dv_render_error_event(enum dv_media media, const struct dv_api_status *status,
