@@ -25,25 +25,46 @@ bool dv_foreground_is(const struct dv_object *object)
            dv_meta_has_finalizer(object->meta, DV_STR(DV_FINALIZER_FOREGROUND));
 }
 
+/* The dependents of an object that block its deletion, one after the other. */
+struct blocking {
+    const struct dv_list *all; /* NULL: nothing depends on the object */
+    struct dv_link *next;
+};
+
+static struct blocking blocking_of(const struct dv_kin *kin, const struct dv_object *object)
+{
+    const struct dv_kin_owner *owner = dv_kin_get(kin, object->meta->uid);
+
+    return owner ? (struct blocking){&owner->dependents, owner->dependents.head.next}
+                 : (struct blocking){0};
+}
+
+/* NULL: that was the last. */
+static struct dv_object *next_of(struct blocking *blocking)
+{
+    while (blocking->all && blocking->next != &blocking->all->head) {
+        const struct dv_dependence *dependence =
+            DV_CONTAINER(blocking->next, struct dv_dependence, link);
+
+        blocking->next = blocking->next->next;
+        if (dependence->is_blocking && dependence->entry->object)
+            return dependence->entry->object;
+    }
+    return NULL;
+}
+
 /* Adds those that `object` waits for and that wait themselves. True: one of them is `wanted`. */
 static bool add_waiting(const struct dv_kin *kin, const struct dv_object *object, dv_str wanted,
                         struct dv_map *seen)
 {
-    const struct dv_kin_owner *owner = dv_kin_get(kin, object->meta->uid);
-    struct dv_link *link;
+    struct blocking blocking = blocking_of(kin, object);
+    struct dv_object *next;
 
-    if (!owner)
-        return false;
-    DV_LIST_EACH (&owner->dependents, link) {
-        const struct dv_dependence *dependence = DV_CONTAINER(link, struct dv_dependence, link);
-        struct dv_object *next = dependence->entry->object;
-
-        if (!dependence->is_blocking || !next || !dv_foreground_is(next))
+    while (seen->n < CIRCLE_MAX && (next = next_of(&blocking))) {
+        if (!dv_foreground_is(next))
             continue;
         if (dv_str_eq(next->meta->uid, wanted))
             return true;
-        if (seen->n >= CIRCLE_MAX)
-            return false;
         (void)dv_map_set(seen, next->meta->uid, next);
     }
     return false;
@@ -66,18 +87,11 @@ static bool waits_for(const struct dv_kin *kin, struct dv_object *from, dv_str w
 
 bool dv_foreground_is_blocked(const struct dv_kin *kin, const struct dv_object *object)
 {
-    const struct dv_kin_owner *owner = dv_kin_get(kin, object->meta->uid);
-    struct dv_link *link;
+    struct blocking blocking = blocking_of(kin, object);
+    struct dv_object *next;
 
-    if (!owner)
-        return false;
-    DV_LIST_EACH (&owner->dependents, link) {
-        const struct dv_dependence *dependence = DV_CONTAINER(link, struct dv_dependence, link);
-        struct dv_object *next = dependence->entry->object;
-
-        if (dependence->is_blocking &&
-            !(next && dv_foreground_is(next) && waits_for(kin, next, object->meta->uid)))
+    while ((next = next_of(&blocking)))
+        if (!dv_foreground_is(next) || !waits_for(kin, next, object->meta->uid))
             return true;
-    }
     return false;
 }
