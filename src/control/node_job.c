@@ -11,6 +11,7 @@
 #include "base/defs.h"
 #include "base/log.h"
 #include "base/map.h"
+#include "base/num.h"
 #include "base/str.h"
 #include "cluster/cluster.h"
 #include "control/control_queue.h"
@@ -19,10 +20,14 @@
 #include "loop/loop.h"
 #include "resource/resource.h"
 
+/* A lease that says it lasts for longer counts as one that lasts for so long. */
+#define LEASE_MS_MAX 3600000u
+
 struct lease {
     dv_str node;
     struct dv_time renewed; /* the time in the lease */
     uint64_t seen_ms;       /* when we saw it change, on the loop's clock */
+    uint64_t limit_ms;      /* how long its node may be silent */
 };
 
 size_t dv_node_job_bytes(void)
@@ -54,6 +59,16 @@ static bool is_same_time(struct dv_time a, struct dv_time b)
     return a.is_set == b.is_set && a.seconds == b.seconds && a.nanos == b.nanos;
 }
 
+/* A node may be silent for as long as its lease lasts, and at least for the kubelet's time. */
+static uint64_t limit_of(const struct dv_api_lease_spec *spec)
+{
+    int64_t seconds = spec->lease_duration_seconds ? *spec->lease_duration_seconds : 0;
+
+    if (seconds <= 0)
+        return DV_NODE_SILENT_MS;
+    return dv_u64_max(DV_NODE_SILENT_MS, dv_u64_min((uint64_t)seconds * 1000, LEASE_MS_MAX));
+}
+
 void dv_control_lease_changed(void *ctx, struct dv_object *old, struct dv_object *now)
 {
     struct dv_control *control = ctx;
@@ -71,6 +86,7 @@ void dv_control_lease_changed(void *ctx, struct dv_object *old, struct dv_object
         if (is_new || !is_same_time(lease->renewed, renewed))
             lease->seen_ms = dv_loop_now_ms(control->loop);
         lease->renewed = renewed;
+        lease->limit_ms = limit_of(&((const struct dv_api_lease *)now->value)->spec);
         dv_queue_add(&control->queues[DV_CONTROL_NODE_QUEUE], DV_STR_NONE, meta->name);
     } else {
         free(dv_map_remove(&control->leases, meta->name));
@@ -131,12 +147,12 @@ void dv_node_job_run(struct dv_queue_item *item)
         return;
     }
     silent_ms = dv_loop_now_ms(control->loop) - lease->seen_ms;
-    step = dv_health_next(object->value, silent_ms >= DV_NODE_SILENT_MS);
+    step = dv_health_next(object->value, silent_ms >= lease->limit_ms);
     dv_job_begin(job, control, object);
     if (step != DV_HEALTH_NOTHING)
         write_step(job, step);
-    else if (silent_ms < DV_NODE_SILENT_MS)
-        dv_job_finish_after(job, DV_NODE_SILENT_MS - silent_ms);
+    else if (silent_ms < lease->limit_ms)
+        dv_job_finish_after(job, lease->limit_ms - silent_ms);
     else
         dv_job_finish(job);
 }

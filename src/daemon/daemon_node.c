@@ -14,9 +14,11 @@
 #include "daemon/daemon_parts.h"
 #include "pod/agent.h"
 #include "pod/runner.h"
+#include "resource/resource.h"
 #include "serve/health.h"
 
 #define OS_RELEASE_BYTES_MAX 65536u
+#define SYSFS_BYTES_MAX 65536u
 #define MACHINE_ID_BYTES_MAX 256u
 
 /* Returns Go's name for the architecture, from the kernel's. */
@@ -81,6 +83,40 @@ static uint64_t storage_bytes(struct dv_daemon *daemon)
     return dv_u64_min((uint64_t)about.f_blocks * about.f_frsize, INT64_MAX);
 }
 
+/* A line of a file of the kernel; empty: it cannot be read. */
+static dv_str read_text(struct dv_daemon *daemon, dv_str path)
+{
+    struct dv_err absent;
+    dv_str text;
+
+    return dv_file_read(path, SYSFS_BYTES_MAX, daemon->arena, &text, &absent) ? dv_str_trim(text)
+                                                                              : DV_STR("");
+}
+
+struct huge_pages {
+    struct dv_agent_huge_pages *v;
+    size_t n;
+};
+
+/* Reads how many huge pages of each size the kernel has set aside. */
+static void read_huge_pages(struct dv_daemon *daemon, struct huge_pages *all)
+{
+    static const uint64_t sizes_kib[] = {64, 1024, 2048, 32768, 1048576};
+
+    all->v = DV_NEW_ARRAY(daemon->arena, struct dv_agent_huge_pages, DV_COUNT(sizes_kib));
+    for (size_t i = 0; i < DV_COUNT(sizes_kib); i++) {
+        dv_str name =
+            dv_str_printf(daemon->arena, "kernel/mm/hugepages/hugepages-%llukB/nr_hugepages",
+                          (unsigned long long)sizes_kib[i]);
+        dv_str text = read_text(daemon, dv_daemon_path(daemon, daemon->options->sys_dir,
+                                                       dv_str_to_c(name, daemon->arena)));
+        uint64_t n;
+
+        if (dv_str_to_u64(text, &n))
+            all->v[all->n++] = (struct dv_agent_huge_pages){sizes_kib[i] * 1024, n};
+    }
+}
+
 static void on_faulty(void *ctx, const dv_str *texts, size_t n_texts)
 {
     struct dv_daemon *daemon = ctx;
@@ -136,6 +172,7 @@ static bool open_runner(struct dv_daemon *daemon, const struct dv_agent_machine 
 bool dv_daemon_open_agent(struct dv_daemon *daemon, struct dv_err *err)
 {
     struct utsname names = {0};
+    struct huge_pages huge_pages = {0};
     struct dv_agent_options options = {
         .cluster = daemon->cluster,
         .pods = daemon->pods,
@@ -143,7 +180,8 @@ bool dv_daemon_open_agent(struct dv_daemon *daemon, struct dv_err *err)
         .claims = daemon->claims,
         .recorder = daemon->recorder,
         .node_name = daemon->options->node_name,
-        .version = DV_STR("davit/" DV_VERSION),
+        /* As a semantic version, which tools compare: the kubelet's whose part davit plays. */
+        .version = DV_STR(DV_KUBERNETES_VERSION "+davit." DV_VERSION),
         .renews_lease = daemon->remote != NULL,
         .watches_claims = daemon->remote == NULL,
         .is_strict = daemon->options->is_strict,
@@ -153,11 +191,17 @@ bool dv_daemon_open_agent(struct dv_daemon *daemon, struct dv_err *err)
     };
 
     (void)uname(&names); /* cannot fail with a valid address */
+    read_huge_pages(daemon, &huge_pages);
     options.machine = (struct dv_agent_machine){
         .n_cpus = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN),
         .memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE),
         .storage_bytes = storage_bytes(daemon),
+        .storage_dir = dv_str_to_c(daemon->options->kubelet_dir, daemon->arena),
+        .huge_pages = huge_pages.v,
+        .n_huge_pages = huge_pages.n,
         .machine_id = machine_id(daemon->arena),
+        .system_uuid = read_text(
+            daemon, dv_daemon_path(daemon, daemon->options->sys_dir, "class/dmi/id/product_uuid")),
         .boot_id = daemon->boot_id,
         .kernel = dv_str_copy(dv_str_from_c(names.release), daemon->arena),
         .os_image = os_image(daemon->arena),

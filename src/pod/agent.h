@@ -33,11 +33,21 @@ struct dv_recorder;
 struct dv_runner;
 
 /* What a Node object says of the machine. */
+/* Huge pages of one size. */
+struct dv_agent_huge_pages {
+    uint64_t page_bytes;
+    uint64_t n_pages;
+};
+
 struct dv_agent_machine {
     uint64_t n_cpus;
     uint64_t memory_bytes;
-    uint64_t storage_bytes; /* of the disk that pods' directories are on; 0: not known */
+    uint64_t storage_bytes;  /* of the disk that pods' directories are on; 0: not known */
+    const char *storage_dir; /* on that disk; NULL: not known */
+    const struct dv_agent_huge_pages *huge_pages;
+    size_t n_huge_pages;
     dv_str machine_id;
+    dv_str system_uuid;
     dv_str boot_id;
     dv_str kernel;       /* "6.1.0" */
     dv_str os_image;     /* "Debian GNU/Linux 12" */
@@ -54,8 +64,8 @@ struct dv_agent_options {
     dv_str node_name;         /* kept, like all texts */
     dv_str version;
     struct dv_agent_machine machine;
-    /* A lease is renewed, so that others can tell whether this node is alive. Nobody needs it where
-     * the API and the node are one process. */
+    /* The lease is renewed every few seconds, so that others can tell whether this node is alive.
+     * Otherwise seldom: where the API and the node are one process it is only there to be read. */
     bool renews_lease;
     /* Claims are watched, so that a pod whose claim has changed is tried at once. The API of a
      * cluster may forbid a node to watch them. */

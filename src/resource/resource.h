@@ -18,6 +18,9 @@
 #include "resource/values.h" /* IWYU pragma: export */
 /* IWYU pragma: no_include "types.h" */
 
+/* The release of Kubernetes whose API and kubelet davit stands in for. */
+#define DV_KUBERNETES_VERSION "v1.36.4"
+
 struct dv_arena;
 struct dv_buf;
 struct dv_err;

@@ -26,6 +26,11 @@ bool dv_agent_has_runner(const struct dv_agent *agent)
     return agent->options.runner && dv_runner_is_active(agent->options.runner);
 }
 
+const struct dv_strs *dv_agent_host_ips(const struct dv_agent *agent)
+{
+    return agent->options.runner ? dv_runner_host_ips(agent->options.runner) : NULL;
+}
+
 bool dv_agent_is_given(const struct dv_agent_pod *pod)
 {
     return dv_agent_has_runner(pod->agent) &&

@@ -15,6 +15,7 @@
 #include "loop/loop.h"
 #include "pod/agent.h"
 #include "pod/agent/agent_pause.h"
+#include "pod/agent/agent_pressure.h"
 #include "pod/agent/agent_step.h"
 #include "resource/resource.h"
 
@@ -85,6 +86,11 @@ struct dv_agent_node {
     uint64_t retry_ms;
     uint64_t lease_retry_ms;
     char *written; /* the status that was written last */
+    struct dv_timer heartbeat;
+    struct dv_work reading; /* of memory and disk, by a worker, which fills the readings */
+    struct dv_pressure_readings readings;
+    struct dv_pressure pressure;
+    bool is_reading;
     bool is_dirty;
     bool has_lease;
     uint16_t port; /* of this node's own API; 0: it has none */
@@ -128,6 +134,8 @@ struct dv_agent {
 /* agent.c */
 /* Whether there is a container runtime: pods are given to the runner then. */
 bool dv_agent_has_runner(const struct dv_agent *agent);
+/* The addresses of this machine; NULL: not known. */
+const struct dv_strs *dv_agent_host_ips(const struct dv_agent *agent);
 /* Whether the runner has the pod. */
 bool dv_agent_is_given(const struct dv_agent_pod *pod);
 void dv_agent_check_closed(struct dv_agent *agent);
@@ -221,10 +229,20 @@ void dv_agent_subtract_outside(struct dv_agent *agent, struct dv_arena *arena,
                                struct dv_device_capacities *capacities);
 
 /* agent_node.c */
+const struct dv_api_node *dv_agent_node_of(const struct dv_agent *agent); /* NULL: not known */
+struct dv_time dv_agent_now(const struct dv_agent *agent);
 bool dv_agent_node_open(struct dv_agent *agent, struct dv_err *err);
 void dv_agent_node_stop(struct dv_agent *agent);
 bool dv_agent_node_is_idle(const struct dv_agent *agent);
 /* Looks at once whether the Node object has to be created or its status written, and does so. */
 void dv_agent_node_look(struct dv_agent *agent);
+/* The lease is renewed again: while it was not, others may have marked this node as lost. */
+void dv_agent_node_correct(struct dv_agent *agent);
+/* agent_node_status.c */
+/* The patch of the Node's status. */
+struct dv_json *dv_agent_node_status(struct dv_agent *agent, struct dv_time heartbeat,
+                                     struct dv_arena *arena);
+/* agent_lease.c */
+void dv_agent_lease_renew(struct dv_agent *agent);
 
 #endif

@@ -247,6 +247,20 @@ static void take_back(struct dv_json *status, struct dv_arena *arena)
     dv_json_set(status, DV_STR("conditions"), conditions, arena);
 }
 
+/* A pod that runs without us is on this machine all the same. */
+static void add_host_ips(const struct dv_agent_pod *pod, struct dv_arena *arena,
+                         struct dv_api_pod_status *status)
+{
+    const struct dv_strs *ips = dv_agent_host_ips(pod->agent);
+
+    if (!ips || ips->n == 0)
+        return;
+    status->host_ip = ips->v[0];
+    status->host_i_ps = DV_NEW_ARRAY(arena, struct dv_api_host_ip, ips->n);
+    for (size_t i = 0; i < ips->n; i++)
+        status->host_i_ps[status->n_host_i_ps++].ip = ips->v[i];
+}
+
 static struct dv_json *encode_own(const struct dv_agent_pod *pod, struct dv_arena *arena)
 {
     const struct dv_api_pod *value = value_of(pod);
@@ -255,7 +269,10 @@ static struct dv_json *encode_own(const struct dv_agent_pod *pod, struct dv_aren
 
     if (!fill(pod, arena, &status) || (dv_pod_is_terminal(value) && !pod->is_static))
         return NULL; /* a pod that has succeeded or failed does not change its phase again */
+    status.observed_generation = value->metadata.generation;
+    add_host_ips(pod, arena, &status);
     encoded = dv_encode_patch(&dv_message_pod_status, &status, arena);
+    dv_agent_replace_list(encoded, DV_STR("hostIPs"), arena);
     if (pod->state == DV_AGENT_REFUSED && (pod->written > 0 || value->status.n_container_statuses))
         take_back(encoded, arena);
     return encoded;

@@ -2,6 +2,7 @@
 #include "support/docs.h"
 
 #include "base/defs.h"
+#include "pod/agent/agent_pressure.h"
 #include "pod/runner/host_facts.h"
 #include "resource/values.h"
 #include "support/dvtest.h"
@@ -54,9 +55,59 @@ static void every_machine_has_an_address(void **state)
     assert_true(node.cgroup_version == 1 || node.cgroup_version == 2);
 }
 
+#define MIB UINT64_C(1048576)
+
+static void the_memory_that_is_left_is_read(void **state)
+{
+    (void)state;
+    assert_int_equal(dv_pressure_parse_memory(DV_STR("MemTotal:       2048 kB\nMemFree:  7 kB\n"
+                                                     "MemAvailable:   1024 kB\nBuffers: 1 kB\n")),
+                     MIB);
+    assert_int_equal(dv_pressure_parse_memory(DV_STR("")), 0);
+    assert_int_equal(dv_pressure_parse_memory(DV_STR("MemAvailable: lots kB")), 0);
+    assert_int_equal(dv_pressure_parse_memory(DV_STR("MemAvailable: 18446744073709551615 kB")), 0);
+}
+
+static void too_little_is_pressure(void **state)
+{
+    static const struct {
+        struct dv_pressure_readings readings;
+        struct dv_pressure wanted;
+    } cases[] = {
+        {{0},                              {false, false}}, /* nothing is known */
+        {{100 * MIB, 100, 10, 100, 5},     {false, false}},
+        {{100 * MIB - 1, 100, 10, 100, 5}, {true, false} },
+        {{100 * MIB, 100, 9, 100, 5},      {false, true} },
+        {{100 * MIB, 100, 10, 100, 4},     {false, true} },
+        {{100 * MIB, 100, 10, 0, 0},       {false, false}}, /* a disk without inodes of its own */
+    };
+
+    (void)state;
+    for (size_t i = 0; i < DV_COUNT(cases); i++) {
+        struct dv_pressure found = dv_pressure_judge(&cases[i].readings);
+
+        assert_int_equal(found.is_memory, cases[i].wanted.is_memory);
+        assert_int_equal(found.is_disk, cases[i].wanted.is_disk);
+    }
+}
+
+static void this_machine_can_be_read(void **state)
+{
+    struct dv_pressure_readings readings;
+
+    (void)state;
+    dv_pressure_read("/", &readings);
+    assert_true(readings.memory_bytes > 0 && readings.disk_bytes > 0);
+    dv_pressure_read("/no/such/folder", &readings);
+    assert_int_equal(readings.disk_bytes, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_memory_that_is_left_is_read),
+        cmocka_unit_test(too_little_is_pressure),
+        cmocka_unit_test(this_machine_can_be_read),
         doc_test(reads_a_resolv_conf),
         doc_test(every_machine_has_an_address),
     };

@@ -13,7 +13,6 @@
 #define V2_TYPE "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 
 /* Clients compare the number; what follows it says whose version it is. */
-#define API_VERSION "v1.36.4"
 
 static void serve_version(struct dv_kube_call *call)
 {
@@ -22,7 +21,7 @@ static void serve_version(struct dv_kube_call *call)
     dv_buf_init(&body, TEXT_BYTES_MAX);
     dv_buf_add_c(&body, "{\"major\":\"1\",\"minor\":\"36\",\"emulationMajor\":\"1\","
                         "\"emulationMinor\":\"36\",\"minCompatibilityMajor\":\"1\","
-                        "\"minCompatibilityMinor\":\"35\",\"gitVersion\":\"" API_VERSION
+                        "\"minCompatibilityMinor\":\"35\",\"gitVersion\":\"" DV_KUBERNETES_VERSION
                         "-davit." DV_VERSION "\",\"gitCommit\":\"\",\"gitTreeState\":\"clean\","
                         "\"buildDate\":\"1970-01-01T00:00:00Z\",\"goVersion\":\"none\","
                         "\"compiler\":\"" __VERSION__ "\",\"platform\":\"linux/");
