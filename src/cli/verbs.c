@@ -235,7 +235,7 @@ const struct dv_cli_verb dv_verbs[] = {
      "the node on a screen, kept current",
      top_help, "top", dv_cmd_top, DV_PEER_DAEMON},
     {"state", "backup FILE | restore FILE | import | export",
-     "back up all durable state; move allocations from a kubelet and back",
+     "back up and restore; move from a kubelet to davit and back",
      state_help, "kubelet-dir state-dir", dv_cmd_state, DV_PEER_DAEMON},
     {"simulate", "",
      "how many pods a second the scheduler places, here",

@@ -49,7 +49,7 @@ static void the_tables_say_what_may_come_next(void **state)
         {{"completion", ""},                      "bash zsh fish for"                        },
         {{"completion", "z"},                     "zsh"                                      },
         {{"completion", "bash", ""},              ""                                         },
-        {{"state", ""},                           "import export"                            },
+        {{"state", ""},                           "backup restore import export"             },
         {{"state", "import", ""},                 ""                                         },
         {{"get", "sl"},                           "slices"                                   },
         {{"get", "pods,cla"},                     "pods,claims pods,classes"                 },
