@@ -214,12 +214,13 @@ static void the_first_version_of_the_client_that_is_served_is_chosen(void **stat
         const char *chosen; /* NULL: none */
         enum dv_code code;
     } rows[] = {
-        {{DV_STR_INIT("v5.channel.k8s.io"), DV_STR_INIT("v4.channel.k8s.io")},
+        {{DV_STR_INIT("v6.channel.k8s.io"), DV_STR_INIT("v4.channel.k8s.io")},
          2,                                                                       "v4.channel.k8s.io",
          DV_OK                                                                                                             },
         {{DV_STR_INIT("v3.channel.k8s.io, v4.channel.k8s.io")},                1, "v3.channel.k8s.io", DV_OK               },
         {{DV_STR_INIT("channel.k8s.io")},                                      1, "channel.k8s.io",    DV_OK               },
-        {{DV_STR_INIT("v5.channel.k8s.io")},                                   1, NULL,                DV_PERMISSION_DENIED},
+        {{DV_STR_INIT("v5.channel.k8s.io")},                                   1, "v5.channel.k8s.io", DV_OK               },
+        {{DV_STR_INIT("v6.channel.k8s.io")},                                   1, NULL,                DV_PERMISSION_DENIED},
         {{DV_STR_INIT("")},                                                    1, NULL,                DV_INVALID_ARGUMENT },
         {{DV_STR_INIT("")},                                                    0, NULL,                DV_INVALID_ARGUMENT },
     };
