@@ -40,7 +40,7 @@ enum dv_spdy_status {
 };
 
 struct dv_spdy_handler {
-    /* The peer has opened a stream; reply to it, or reset it, now or later. */
+    /* The peer has opened a stream; reply to it, or reset it, now or later. NULL: it is refused. */
     void (*opened)(struct dv_spdy_handler *handler, struct dv_spdy_stream *stream,
                    const struct dv_spdy_field *fields, size_t n_fields);
     /* The peer has accepted a stream of ours. May be NULL. */

@@ -155,16 +155,6 @@ static struct dv_pod_bridge *of_handler(struct dv_spdy_handler *handler)
     return DV_CONTAINER(handler, struct dv_pod_bridge, runtime_handler);
 }
 
-/* The runtime opens no streams. */
-static void on_opened(struct dv_spdy_handler *handler, struct dv_spdy_stream *stream,
-                      const struct dv_spdy_field *fields, size_t n_fields)
-{
-    (void)handler;
-    (void)fields;
-    (void)n_fields;
-    dv_spdy_reset(stream, DV_SPDY_REFUSED_STREAM);
-}
-
 static void on_data(struct dv_spdy_handler *handler, struct dv_spdy_stream *stream, dv_str bytes)
 {
     struct dv_pod_bridge *bridge = of_handler(handler);
@@ -249,7 +239,7 @@ void dv_bridge_open(struct dv_pod_bridge *bridge)
     bridge->tunnel.room = on_client_room;
     bridge->tunnel.ended = on_client_ended;
     bridge->runtime_handler = (struct dv_spdy_handler){
-        .opened = on_opened, .data = on_data, .finished = on_finished, .ended = on_stream_ended};
+        .data = on_data, .finished = on_finished, .ended = on_stream_ended};
     bridge->runtime = dv_spdy_new(&options, &bridge->runtime_handler);
     if (!bridge->relay->begin(bridge, &err))
         dv_bridge_end(bridge, &err);

@@ -129,7 +129,7 @@ static void on_syn_stream(struct dv_spdy *spdy)
     spdy->last_id = id;
     if (spdy->has_gone)
         return; /* it crossed our GOAWAY, which says that it is not taken */
-    if (spdy->n_theirs >= spdy->options.streams_max) {
+    if (!spdy->handler->opened || spdy->n_theirs >= spdy->options.streams_max) {
         dv_spdy_add_reset(spdy, id, DV_SPDY_REFUSED_STREAM);
         return;
     }
