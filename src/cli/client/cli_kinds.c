@@ -212,3 +212,16 @@ bool dv_cli_targets_parse(const dv_str *words, size_t n_words, struct dv_arena *
             return false;
     return true;
 }
+
+bool dv_cli_pod_name(dv_str word, dv_str *name)
+{
+    size_t slash = dv_str_find_char(word, '/');
+    const struct dv_kind *kind = dv_kind(DV_KIND_POD);
+
+    *name = word;
+    if (slash < word.n) {
+        *name = dv_str_slice(word, slash + 1, word.n);
+        kind = dv_cli_kind_find(dv_str_slice(word, 0, slash));
+    }
+    return kind && kind->id == DV_KIND_POD && name->n > 0;
+}

@@ -22,6 +22,9 @@ dv_str dv_cli_kind_suggest(dv_str word);
 /* DV_NOT_FOUND with the suggestion. */
 const struct dv_kind *dv_cli_kind_require(dv_str word, struct dv_err *err);
 
+/* Reads "POD" or "pod/POD". False: it is neither. */
+bool dv_cli_pod_name(dv_str word, dv_str *name);
+
 /* A target of a command: an object, or with an empty name all of a kind. */
 struct dv_cli_target {
     const struct dv_kind *kind;

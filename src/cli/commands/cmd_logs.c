@@ -173,22 +173,6 @@ static enum dv_exit print_all(struct dv_cli_api *api, dv_str name)
     return print_logs(api, logs, n);
 }
 
-/* Reads "POD" or "pod/POD". False: it is neither. */
-static bool read_pod(const struct dv_cli *cli, dv_str *name)
-{
-    size_t slash;
-    const struct dv_kind *kind;
-
-    if (cli->n_words != 1)
-        return false;
-    slash = dv_str_find_char(cli->words[0], '/');
-    *name = slash == cli->words[0].n ? cli->words[0]
-                                     : dv_str_slice(cli->words[0], slash + 1, cli->words[0].n);
-    kind = slash == cli->words[0].n ? dv_kind(DV_KIND_POD)
-                                    : dv_cli_kind_find(dv_str_slice(cli->words[0], 0, slash));
-    return kind && kind->id == DV_KIND_POD && name->n > 0;
-}
-
 enum dv_exit dv_cmd_logs(struct dv_cli *cli)
 {
     struct dv_cli_api api;
@@ -196,7 +180,7 @@ enum dv_exit dv_cmd_logs(struct dv_cli *cli)
     struct log *log;
     dv_str name;
 
-    if (!read_pod(cli, &name))
+    if (cli->n_words != 1 || !dv_cli_pod_name(cli->words[0], &name))
         return dv_cli_complain_usage("logs", "it needs one pod");
     if (cli->is_all_containers && cli->container.n)
         return dv_cli_complain_usage("logs", "--all-containers and -c exclude each other");
