@@ -69,6 +69,8 @@ struct dv_cli {
     bool is_previous;
     bool has_timestamps;
     bool is_all_containers;
+    bool has_stdin; /* ours is that of the process */
+    bool has_tty;
     dv_str tail; /* a number; empty: all lines */
     dv_str limit_bytes;
     dv_str since_time;
@@ -236,6 +238,9 @@ enum dv_exit dv_cmd_describe(struct dv_cli *cli);
 enum dv_exit dv_cmd_apply(struct dv_cli *cli);
 enum dv_exit dv_cmd_delete(struct dv_cli *cli);
 enum dv_exit dv_cmd_logs(struct dv_cli *cli);
+enum dv_exit dv_cmd_exec(struct dv_cli *cli);
+enum dv_exit dv_cmd_attach(struct dv_cli *cli);
+enum dv_exit dv_cmd_port_forward(struct dv_cli *cli);
 enum dv_exit dv_cmd_explain(struct dv_cli *cli);
 enum dv_exit dv_cmd_token(struct dv_cli *cli);
 enum dv_exit dv_cmd_cdi(struct dv_cli *cli);

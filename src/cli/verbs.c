@@ -69,6 +69,28 @@ static const char logs_help[] =
     "  davit logs train-0 --previous --timestamps\n"
     "  davit logs pod/train-0 --all-containers --since 5m";
 
+static const char exec_help[] =
+    "Runs a command in a container that runs, and ends with its exit status. What stands after --\n"
+    "is the command, a word each; a shell is one only when it is named. A pod with one container\n"
+    "needs no -c.\n\n"
+    "  davit exec train-0 -- nvidia-smi\n"
+    "  davit exec -it train-0 -c main -- sh\n"
+    "  davit exec -i train-0 -- tar x -C /data < data.tar";
+
+static const char attach_help[] =
+    "Joins the process that a container began with: its output from now on and, with -i, its input\n"
+    "if the container has one (stdin: true). Ctrl-C ends davit, and not the process; with -t it is\n"
+    "the process's.\n\n"
+    "  davit attach train-0\n"
+    "  davit attach -it train-0 -c main";
+
+static const char port_forward_help[] =
+    "Listens on ports of this machine, on 127.0.0.1 alone, and carries what comes there to ports of\n"
+    "the pod. LOCAL:REMOTE names both; :REMOTE takes a local port that is free. It goes on until\n"
+    "Ctrl-C, or until the pod is gone.\n\n"
+    "  davit port-forward train-0 8080\n"
+    "  davit port-forward train-0 8888:80 :6006";
+
 static const char token_help[] =
     "create prints the new token, which is told this once; with --write-kubeconfig it goes into a "
     "file\n"
@@ -198,6 +220,15 @@ const struct dv_cli_verb dv_verbs[] = {
     {"logs", "POD | pod/POD",
      "what the containers of a pod have written",
      logs_help, "c logs", dv_cmd_logs, DV_PEER_API},
+    {"exec", "POD [-c CONTAINER] -- COMMAND [ARGUMENT...]",
+     "run a command in a container",
+     exec_help, "c streams", dv_cmd_exec, DV_PEER_API},
+    {"attach", "POD | pod/POD",
+     "join the process of a container",
+     attach_help, "c streams", dv_cmd_attach, DV_PEER_API},
+    {"port-forward", "POD [LOCAL:]REMOTE...",
+     "reach ports of a pod from this machine",
+     port_forward_help, "", dv_cmd_port_forward, DV_PEER_API},
     {"explain", "claim NAME | pod NAME | claim/NAME | --all-pending",
      "why a claim is not allocated, device by device",
      explain_help, "data files explain w", dv_cmd_explain, DV_PEER_API},

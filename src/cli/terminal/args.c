@@ -182,6 +182,8 @@ SWITCH(set_follow, follows)
 SWITCH(set_previous, is_previous)
 SWITCH(set_timestamps, has_timestamps)
 SWITCH(set_all_containers, is_all_containers)
+SWITCH(set_stdin, has_stdin)
+SWITCH(set_tty, has_tty)
 SWITCH(set_watch, watches)
 SWITCH(set_everywhere, is_everywhere)
 SWITCH(set_all, is_all)
@@ -243,6 +245,8 @@ static const struct dv_option_row options[] = {
     {"logs",        0,   "limit-bytes",         "N",                   "no more than N bytes",                                NULL,              AT(limit_bytes)   },
     {"logs",        0,   "all-containers",      NULL,                  "of all containers, each line with its container",
      set_all_containers,                                                                                                                         0                 },
+    {"streams",     'i', "stdin",               NULL,                  "pass our standard input on",                          set_stdin,         0                 },
+    {"streams",     't', "tty",                 NULL,                  "with a terminal, which needs -i",                     set_tty,           0                 },
     {"top",         0,   "once",                NULL,                  "print it once, as text, and end",                     set_once,          0                 },
     {"top",         0,   "kubeconfig",          "FILE",                "of the API server, whose events are shown",           NULL,
      AT(kubeconfig)                                                                                                                                                },

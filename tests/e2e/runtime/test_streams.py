@@ -1,5 +1,5 @@
-"""exec, attach and port-forward of a real container, by clients of others: kubectl as it is today,
-which speaks WebSocket, and Debian's old one, which speaks SPDY."""
+"""exec, attach and port-forward of a real container, by kubectl as it is today, which speaks
+WebSocket, by Debian's old one, which speaks SPDY, and by davit itself."""
 
 import concurrent.futures
 import fcntl
@@ -16,16 +16,24 @@ import urllib.request
 
 import pytest
 from kubectls import Kubectl, find_kubectl
+from peers import folder_of
 from procs import until
 from runtime_nodes import WAIT_S, container, pod
 
 MIB = 1 << 20
 
 
-@pytest.fixture(params=["new", "old"])
+@pytest.fixture(params=["new", "old", "davit"])
 def client(request, node, short_dir):
+    if request.param == "davit":
+        return Kubectl(os.path.join(folder_of("DAVIT_BUILD"), "davit"), node.kubeconfig, short_dir,
+                       is_old=False)
     return Kubectl(find_kubectl(request.param), node.kubeconfig, short_dir,
                    is_old=request.param == "old")
+
+
+def is_davit(client):
+    return client.program.endswith("davit")
 
 
 @pytest.fixture
@@ -51,7 +59,8 @@ def processes(client, word):
 def test_exec_has_its_output_and_its_end(running, client):
     done = run(client, "exec", "p", "--", "sh", "-c", "echo out; echo err >&2; exit 5", status=5)
     assert done.stdout == b"out\n"
-    assert b"err\n" in done.stderr and b"exit code 5" in done.stderr
+    assert b"err\n" in done.stderr
+    assert b"exit code 5" in done.stderr or is_davit(client)
     assert run(client, "exec", "p", "--", "true").stdout == b""
     many = run(client, "exec", "p", "--", "sh", "-c", "head -c 1048576 /dev/zero | tr '\\0' x")
     assert many.stdout == b"x" * MIB
@@ -67,6 +76,8 @@ def test_exec_has_its_output_and_its_end(running, client):
 
 
 def test_files_are_copied_both_ways(running, client, short_dir):
+    if is_davit(client):
+        pytest.skip("davit has no cp")
     there = os.path.join(short_dir, "there")
     back = os.path.join(short_dir, "back")
     with open(there, "wb") as file:
@@ -169,7 +180,10 @@ def forwarded(node, client, procs):
     """A local port that leads to the pod's server, and the sum of the large file there."""
     node.add(pod("web", container(script="mkdir -p /www; " + SERVER)))
     node.wait_phase("web", "Running")
-    until(lambda: "large" in node.log("web"), WAIT_S, "the file is there")
+    until(lambda: subprocess.run(
+        [client.program, "exec", "web", "--", "wget", "-q", "-O-", "http://127.0.0.1:8080/small"],
+        capture_output=True, timeout=WAIT_S, env=client.env, check=False).stdout == b"small\n",
+          WAIT_S, "it serves")
     proc = client.start(procs, "port-forward", "web", ":8080")
     until(lambda: any("Forwarding" in line for line in list(proc.lines)), WAIT_S, "it listens")
     port = re.search(r"127\.0\.0\.1:(\d+)", "\n".join(proc.lines)).group(1)
@@ -187,6 +201,28 @@ def test_a_port_carries_all_bytes(forwarded):
     assert hashlib.sha256(fetch(url + "/large")).hexdigest() == digest
     with concurrent.futures.ThreadPoolExecutor(200) as pool:
         assert list(pool.map(lambda _: fetch(url + "/small"), range(200))) == [b"small\n"] * 200
+
+
+def test_a_refused_port_leaves_the_others(node, client, procs):
+    if not is_davit(client):
+        pytest.skip("kubectl ends when a port is refused")
+    node.add(pod("web", container(script="mkdir -p /www; echo small >/www/small; sleep 2; "
+                                         "exec httpd -f -p 8080 -h /www")))
+    node.wait_phase("web", "Running")
+    proc = client.start(procs, "port-forward", "pod/web", ":8080", ":8081")
+    until(lambda: len(proc.lines) >= 2, WAIT_S, "it listens")
+    ports = [int(line.split(":")[1].split()[0]) for line in proc.lines]
+    with socket.create_connection(("127.0.0.1", ports[1]), WAIT_S) as sock:
+        assert sock.recv(1) == b""
+    until(lambda: "connection refused" in proc.log, WAIT_S, "that it says so")
+
+    def serves():
+        try:
+            return fetch(f"http://127.0.0.1:{ports[0]}/small") == b"small\n"
+        except OSError:
+            return False
+    until(serves, WAIT_S, "the other one works, when it does")
+    assert proc.is_alive
 
 
 def test_idle_connections_to_a_port_stay(forwarded):

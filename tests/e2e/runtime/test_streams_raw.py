@@ -7,6 +7,7 @@ import struct
 import time
 
 import pytest
+from peers import SANITIZER
 from procs import until
 from raw_streams import (
     ERROR, FIN, PING, RST_STREAM, STDERR, STDIN, STDOUT, SYN_STREAM, TUNNEL, Spdy, WebSocket)
@@ -15,6 +16,12 @@ from servers import PODS
 
 MIB = 1 << 20
 ECHO = "exec?stdout=1&stderr=1&command=sh&command=-c&command="
+
+
+@pytest.fixture(autouse=True)
+def no_quarantine(monkeypatch):
+    """A sanitizer that keeps all that is freed would look like a leak."""
+    monkeypatch.setenv("ASAN_OPTIONS", SANITIZER["ASAN_OPTIONS"])
 
 
 @pytest.fixture
@@ -126,7 +133,8 @@ def ask(spdy, request, port=8080):
     error = spdy.open(streamtype="error", port=port, requestid=request)
     data = spdy.open(streamtype="data", port=port, requestid=request)
     spdy.data(error, b"", FIN)
-    spdy.data(data, b"GET /small HTTP/1.0\r\n\r\n")
+    if port == 8080:  # runtimes stand still when bytes come for what they have refused
+        spdy.data(data, b"GET /small HTTP/1.0\r\n\r\n")
     got = spdy.gather(error, data)
     spdy.data(data, b"", FIN)
     return got[data if port == 8080 else error]
