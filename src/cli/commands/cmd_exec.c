@@ -22,7 +22,6 @@
 #include "resource/resource.h"
 #include "rest/rest.h"
 #include "upgrade/channels.h"
-#include "upgrade/websocket.h"
 #include "json/json.h"
 
 #define READ_BYTES (32u * 1024u)

@@ -1,14 +1,11 @@
 /* cmd_port_forward.c - local ports that lead to ports of a pod: each connection is a pair of SPDY
  * streams, all of them in one WebSocket. */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/buf.h"
@@ -28,7 +25,6 @@
 #include "rest/rest.h"
 #include "upgrade/channels.h"
 #include "upgrade/spdy.h"
-#include "upgrade/spdy_streams.h"
 #include "upgrade/websocket.h"
 
 #define BACKLOG 128

@@ -1,8 +1,6 @@
 /* stream_bridge.c - bytes between a client and the runtime, and when one of them is not read. */
 #include "serve/stream/stream_bridge.h"
 
-#include <stdlib.h>
-
 #include "base/buf.h"
 #include "serve/pod_stream.h"
 

@@ -13,7 +13,6 @@
 #include "base/list.h"
 #include "base/str.h"
 #include "loop/loop.h"
-#include "serve/pod_stream.h"
 #include "serve/stream/stream_bridge.h"
 #include "serve/stream/stream_channels.h"
 #include "upgrade/spdy.h"
