@@ -17,6 +17,7 @@
 #include "base/str.h"
 
 struct dv_api_pod;
+struct dv_api_service_account_token_projection;
 struct dv_arena;
 struct dv_workload_node;
 struct dv_workload_objects;
@@ -34,9 +35,14 @@ struct dv_volume_token {
 };
 
 /* Lists the tokens that the pod's volumes want: TokenRequests of its service account, bound to the
- * pod's name and UID. Each pair of audience and lifetime is there once. */
+ * pod's name and UID. Each pair of audience and lifetime is there once, sorted. */
 struct dv_volume_token *dv_volume_tokens(const struct dv_api_pod *pod, struct dv_arena *arena,
                                          size_t *n_tokens);
+
+/* Finds the one for that source, among those of dv_volume_tokens; NULL: it is not there. */
+const struct dv_volume_token *
+dv_volume_token_find(const struct dv_volume_token *tokens, size_t n_tokens,
+                     const struct dv_api_service_account_token_projection *wanted);
 
 /* When a token is to be got anew, in seconds: at 80 % of its life, and at the latest after 24 h. */
 int64_t dv_volume_token_due_s(int64_t issued_s, int64_t expires_s);

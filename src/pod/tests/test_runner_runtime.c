@@ -66,8 +66,11 @@ static const struct dv_api_node_condition *ready_of(struct world *world)
         dv_embedded_get(world->api, dv_kind(DV_KIND_NODE), DV_STR(""), DV_STR(NODE));
     const struct dv_api_node *node = object->value;
 
-    assert_int_equal(node->status.n_conditions, 1);
-    return &node->status.conditions[0];
+    for (size_t i = 0; i < node->status.n_conditions; i++)
+        if (dv_str_eq(node->status.conditions[i].type, DV_STR("Ready")))
+            return &node->status.conditions[i];
+    fail_msg("the node has no condition Ready");
+    return NULL;
 }
 
 static bool is_node_ready(struct world *world)

@@ -331,9 +331,16 @@ static void wanted_tokens_are_each_told_once(void **state)
     (void)state;
     assert_int_equal(n, 3);
     assert_str(tokens[0].audience, "");
-    assert_int_equal(tokens[0].lifetime_s, 3607);
-    assert_str(tokens[1].audience, "x");
-    assert_int_equal(tokens[2].lifetime_s, 3600);
+    assert_int_equal(tokens[0].lifetime_s, 3600); /* the default */
+    assert_str(tokens[1].audience, "");
+    assert_int_equal(tokens[1].lifetime_s, 3607);
+    assert_str(tokens[2].audience, "x");
+    for (size_t i = 0; i < n; i++) {
+        struct dv_api_service_account_token_projection wanted = {
+            .audience = tokens[i].audience, .expiration_seconds = &tokens[i].lifetime_s};
+
+        assert_ptr_equal(dv_volume_token_find(tokens, n, &wanted), &tokens[i]);
+    }
 }
 
 static void a_token_is_got_anew_in_time(void **state)

@@ -364,24 +364,11 @@ static const int64_t *common_user(const struct dv_volume_input *input)
     return user;
 }
 
-static const struct dv_volume_token *
-find_token(const struct dv_volume_input *input,
-           const struct dv_api_service_account_token_projection *wanted)
-{
-    for (size_t i = 0; i < input->n_tokens; i++) {
-        const struct dv_volume_token *token = &input->tokens[i];
-
-        if (dv_str_eq(token->audience, wanted->audience) &&
-            (!wanted->expiration_seconds || token->lifetime_s == *wanted->expiration_seconds))
-            return token;
-    }
-    return NULL;
-}
-
 static void add_token(struct gathering *all,
                       const struct dv_api_service_account_token_projection *wanted)
 {
-    const struct dv_volume_token *token = find_token(all->input, wanted);
+    const struct dv_volume_token *token =
+        dv_volume_token_find(all->input->tokens, all->input->n_tokens, wanted);
     const struct dv_api_pod_security_context *security =
         all->input->pod->pod->spec.security_context;
     const int64_t *user = common_user(all->input);

@@ -1,6 +1,7 @@
 /* volume_tokens.c - which tokens of its service account a pod's volumes want, and for how long. */
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include "base/arena.h"
 #include "base/str.h"
@@ -16,18 +17,57 @@
 
 typedef DV_VEC(struct dv_volume_token) token_list;
 
-static void add(token_list *tokens, const struct dv_api_service_account_token_projection *wanted,
-                struct dv_arena *arena)
+static int compare(const struct dv_volume_token *token, dv_str audience, int64_t lifetime_s)
 {
-    int64_t lifetime_s =
-        wanted->expiration_seconds ? *wanted->expiration_seconds : LIFETIME_DEFAULT_S;
+    int order = dv_str_cmp(token->audience, audience);
 
+    return order != 0 ? order : (token->lifetime_s > lifetime_s) - (token->lifetime_s < lifetime_s);
+}
+
+static int compare_tokens(const void *a, const void *b)
+{
+    const struct dv_volume_token *other = b;
+
+    return compare(a, other->audience, other->lifetime_s);
+}
+
+static int64_t lifetime_of(const struct dv_api_service_account_token_projection *wanted)
+{
+    return wanted->expiration_seconds ? *wanted->expiration_seconds : LIFETIME_DEFAULT_S;
+}
+
+/* Sorts them, so that they are found without a walk, and leaves each there once. */
+static void settle(token_list *tokens)
+{
+    size_t n = 0;
+
+    if (tokens->n > 0)
+        qsort(tokens->v, tokens->n, sizeof(tokens->v[0]), compare_tokens);
     for (size_t i = 0; i < tokens->n; i++)
-        if (dv_str_eq(tokens->v[i].audience, wanted->audience) &&
-            tokens->v[i].lifetime_s == lifetime_s)
-            return;
-    *dv_vec_add_in(tokens, arena) =
-        (struct dv_volume_token){.audience = wanted->audience, .lifetime_s = lifetime_s};
+        if (n == 0 || compare_tokens(&tokens->v[n - 1], &tokens->v[i]) != 0)
+            tokens->v[n++] = tokens->v[i];
+    tokens->n = n;
+}
+
+const struct dv_volume_token *
+dv_volume_token_find(const struct dv_volume_token *tokens, size_t n_tokens,
+                     const struct dv_api_service_account_token_projection *wanted)
+{
+    int64_t lifetime_s = lifetime_of(wanted);
+    size_t first = 0;
+    size_t end = n_tokens;
+
+    while (first < end) {
+        size_t middle = first + (end - first) / 2;
+
+        if (compare(&tokens[middle], wanted->audience, lifetime_s) < 0)
+            first = middle + 1;
+        else
+            end = middle;
+    }
+    if (first == n_tokens || compare(&tokens[first], wanted->audience, lifetime_s) != 0)
+        return NULL;
+    return &tokens[first];
 }
 
 struct dv_volume_token *dv_volume_tokens(const struct dv_api_pod *pod, struct dv_arena *arena,
@@ -41,8 +81,12 @@ struct dv_volume_token *dv_volume_tokens(const struct dv_api_pod *pod, struct dv
 
         for (size_t k = 0; projected && k < projected->n_sources; k++)
             if (projected->sources[k].service_account_token)
-                add(&tokens, projected->sources[k].service_account_token, arena);
+                *dv_vec_add_in(&tokens, arena) = (struct dv_volume_token){
+                    .audience = projected->sources[k].service_account_token->audience,
+                    .lifetime_s = lifetime_of(projected->sources[k].service_account_token),
+                };
     }
+    settle(&tokens);
     *n_tokens = tokens.n;
     return tokens.v;
 }
