@@ -92,7 +92,7 @@ void dv_agent_lease_renew(struct dv_agent *agent)
     lease->metadata.namespace = DV_STR("kube-node-lease");
     lease->spec.holder_identity = agent->options.node_name;
     lease->spec.lease_duration_seconds = agent->options.renews_lease ? &often_s : &seldom_s;
-    lease->spec.renew_time = dv_agent_now(agent);
+    lease->spec.renew_time = dv_api_time_round(dv_agent_now(agent), true);
     add_owner(agent, write->arena, lease);
     write->request.verb = agent->node.has_lease ? DV_VERB_PATCH : DV_VERB_CREATE;
     write->request.kind = dv_kind(DV_KIND_LEASE);
