@@ -307,6 +307,18 @@ static void watch(struct run *run)
         dv_process_watch(&run->process, run->runs->pods->loop, pid, start, on_process_ended);
 }
 
+/* Whether every container of the pod has been told to have ended. */
+static bool has_all_ended(const struct dv_pod *pod, const struct dv_runs *runs)
+{
+    for (size_t i = 0; i < pod->spec.n_containers; i++) {
+        const struct run *run = find(runs, pod->spec.containers[i].name);
+
+        if (!run || run->status.state.running)
+            return false;
+    }
+    return true;
+}
+
 bool dv_runs_load(void *ctx, const struct dv_store_row *row, struct dv_err *err)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
@@ -314,6 +326,7 @@ bool dv_runs_load(void *ctx, const struct dv_store_row *row, struct dv_err *err)
     struct dv_json_opts opts = {.bytes_max = DV_STORE_VALUE_BYTES_MAX};
     const struct dv_json *doc = dv_json_parse(row->value, &opts, arena, err);
     struct dv_runs *runs;
+    struct dv_pod *pod;
 
     if (!doc ||
         !dv_decode_json(&dv_message_pod_status, doc, DV_UNKNOWN_DROP, arena, &status, NULL, err))
@@ -326,6 +339,9 @@ bool dv_runs_load(void *ctx, const struct dv_store_row *row, struct dv_err *err)
         watch(run);
     }
     touch(runs);
+    pod = dv_map_get(&runs->pods->by_uid, row->key);
+    if (pod)
+        pod->spec.may_run |= !has_all_ended(pod, runs);
     return true;
 }
 
@@ -429,7 +445,7 @@ void dv_pods_tell_started(struct dv_pods *pods, struct dv_pod_telling *telling,
         return;
     }
     runs = runs_of(pods, pod->spec.ref.uid);
-    pod->may_run = true;
+    pod->spec.may_run = true;
     if (!is_same) {
         run = run ? run : add(runs);
         begin_run(run, container, pid, start);
@@ -438,18 +454,6 @@ void dv_pods_tell_started(struct dv_pods *pods, struct dv_pod_telling *telling,
     }
     /* also what is known already: its write may have failed when it was first told */
     save(runs, telling);
-}
-
-/* Whether every container of the pod has been told to have ended. */
-static bool has_all_ended(const struct dv_pod *pod, const struct dv_runs *runs)
-{
-    for (size_t i = 0; i < pod->spec.n_containers; i++) {
-        const struct run *run = find(runs, pod->spec.containers[i].name);
-
-        if (!run || run->status.state.running)
-            return false;
-    }
-    return true;
 }
 
 void dv_pods_tell_ended(struct dv_pods *pods, struct dv_pod_telling *telling,
@@ -486,7 +490,7 @@ void dv_pods_tell_ended(struct dv_pods *pods, struct dv_pod_telling *telling,
         touch(runs);
     }
     if (has_all_ended(pod, runs))
-        pod->may_run = false;
+        pod->spec.may_run = false;
     save(runs, telling);
 }
 
