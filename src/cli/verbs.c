@@ -77,15 +77,17 @@ static const char exec_help[] =
     "  davit exec -it train-0 -c main -- sh\n"
     "  davit exec -i train-0 -- tar x -C /data < data.tar";
 
-static const char attach_help[] =
-    "Joins the process that a container began with: its output from now on and, with -i, its input\n"
-    "if the container has one (stdin: true). Ctrl-C ends davit, and not the process; with -t it is\n"
-    "the process's.\n\n"
-    "  davit attach train-0\n"
-    "  davit attach -it train-0 -c main";
+static const char attach_help[] = "Joins the process that a container began with: its output from "
+                                  "now on and, with -i, its input\n"
+                                  "if the container has one (stdin: true). Ctrl-C ends davit, and "
+                                  "not the process; with -t it is\n"
+                                  "the process's.\n\n"
+                                  "  davit attach train-0\n"
+                                  "  davit attach -it train-0 -c main";
 
 static const char port_forward_help[] =
-    "Listens on ports of this machine, on 127.0.0.1 alone, and carries what comes there to ports of\n"
+    "Listens on ports of this machine, on 127.0.0.1 alone, and carries what comes there to ports "
+    "of\n"
     "the pod. LOCAL:REMOTE names both; :REMOTE takes a local port that is free. It goes on until\n"
     "Ctrl-C, or until the pod is gone.\n\n"
     "  davit port-forward train-0 8080\n"

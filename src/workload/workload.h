@@ -152,8 +152,8 @@ struct dv_workload_env_file {
 };
 
 /* What the pod may refer to in its namespace: which ones it names, dv_pod_visit_references of
- * resource/references.h tells. What is not here does not exist. Config maps and secrets are sorted by
- * name, because there may be tens of thousands. Services are those of the pod's namespace and
+ * resource/references.h tells. What is not here does not exist. Config maps and secrets are sorted
+ * by name, because there may be tens of thousands. Services are those of the pod's namespace and
  * default/kubernetes. */
 struct dv_workload_objects {
     const struct dv_api_config_map *const *config_maps;

@@ -30,8 +30,8 @@ static void counts_with_what_has_changed_and_nothing_else(void **state)
                       "{\"kind\":\"Event\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"p.");
     note(fake, recorder);
     fake_wait(fake, &fake->n_asked, 2);
-    assert_non_null(strstr(dv_buf_c(&fake->asked),
-                           "application/merge-patch+json: {\"lastTimestamp\":\""));
+    assert_non_null(
+        strstr(dv_buf_c(&fake->asked), "application/merge-patch+json: {\"lastTimestamp\":\""));
     assert_non_null(strstr(dv_buf_c(&fake->asked), "\",\"count\":2}\n"));
     assert_null(strstr(dv_buf_c(&fake->asked), "null"));
     assert_null(strstr(dv_buf_c(&fake->asked), "firstTimestamp"));

@@ -16,8 +16,8 @@ struct dv_pull_auth {
 };
 
 /* Sets *auths to the credentials for the image, those of the longest address first, and of the same
- * address in the order of the secrets. Secrets of other types, what cannot be read, and what is more
- * than a few megabytes together count for nothing. */
+ * address in the order of the secrets. Secrets of other types, what cannot be read, and what is
+ * more than a few megabytes together count for nothing. */
 size_t dv_pull_secret_find(const struct dv_api_secret *const *secrets, size_t n_secrets,
                            dv_str image, struct dv_arena *arena, struct dv_pull_auth **auths);
 

@@ -74,7 +74,7 @@ static void options_that_cannot_be_are_refused(void **state)
          "400 strconv.ParseInt: parsing \"9223372036854775808\": value out of range"                       },
         {"sinceSeconds=now",               "400 strconv.ParseInt: parsing \"now\": invalid syntax"         },
         {"sinceTime=now",                  "400 parsing time \"now\" as \"2006-01-02T15:04:05Z07:00\": cannot parse "
-         "\"now\" as \"2006\""                                                                                  },
+                          "\"now\" as \"2006\""                                   },
     };
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     struct dv_pod_log_options options;

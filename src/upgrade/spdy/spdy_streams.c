@@ -49,7 +49,8 @@ static dv_str field_of(const struct dv_spdy_field *fields, size_t n_fields, dv_s
 
 /* ---- exec and attach ---- */
 
-/* The first version has no number. The last one can end a stdin in WebSocket, and SPDY always could.
+/* The first version has no number. The last one can end a stdin in WebSocket, and SPDY always
+ * could.
  */
 static const struct dv_exec_version versions[] = {
     {DV_STR_INIT("v5.channel.k8s.io"), true,  true },
@@ -62,10 +63,8 @@ static const struct dv_exec_version versions[] = {
 const dv_str *dv_exec_versions(size_t *n)
 {
     static const dv_str names[] = {
-        DV_STR_INIT("v5.channel.k8s.io"),
-        DV_STR_INIT("v4.channel.k8s.io"),
-        DV_STR_INIT("v3.channel.k8s.io"),
-        DV_STR_INIT("v2.channel.k8s.io"),
+        DV_STR_INIT("v5.channel.k8s.io"), DV_STR_INIT("v4.channel.k8s.io"),
+        DV_STR_INIT("v3.channel.k8s.io"), DV_STR_INIT("v2.channel.k8s.io"),
         DV_STR_INIT("channel.k8s.io"),
     };
 
