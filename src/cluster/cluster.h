@@ -33,7 +33,9 @@ struct dv_view_options {
     dv_str label_selector;
     dv_str field_selector;
     /* An object came (old is NULL), changed, or went (now is NULL); both are borrowed for the call.
-     * The view shows the change already. Runs first for all that is there, then `synced` once. */
+     * The view shows the change already. Runs first for all that is there, then `synced` once.
+     * What changed has its UID and a higher version; when the database of an API server was
+     * restored from a backup the version may be a lower one, or the same with other contents. */
     void (*changed)(void *ctx, struct dv_object *old, struct dv_object *now);
     void (*synced)(void *ctx); /* may be NULL */
     /* The connection was lost, or works again (err is NULL); may be NULL. What the view shows

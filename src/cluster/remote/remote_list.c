@@ -3,6 +3,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/log.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "cluster/cluster.h"
@@ -43,6 +44,7 @@ void dv_remote_list_forget(struct dv_remote_view *view)
         dv_object_unref(view->gone.v[i]);
     dv_vec_fini(&view->gone);
     view->n_gone_told = 0;
+    view->is_older = false;
     dv_buf_fini(&view->more);
     dv_task_cancel(&view->sweep);
 }
@@ -62,10 +64,43 @@ bool dv_remote_list_take(struct dv_remote_view *view, dv_str text, struct dv_err
         return false;
     }
     view->list_version = page.version;
+    view->is_older = page.version < view->version;
     for (size_t i = 0; i < page.n_objects && dv_remote_view_is_live(view); i++) {
         dv_object_unref(dv_names_put(&view->listed, dv_object_ref(page.objects[i])));
         dv_remote_view_tell(view, page.objects[i]);
     }
+    dv_remote_page_drop(&page);
+    return true;
+}
+
+/* Whether the view shows the object that a list begins with; if the list is empty, whether the view
+ * shows nothing. */
+static bool has_first(const struct dv_remote_view *view, const struct dv_remote_page *page)
+{
+    const struct dv_object *shown;
+
+    if (page->n_objects == 0)
+        return dv_view_n(&view->view) == 0;
+    shown =
+        dv_view_get(&view->view, page->objects[0]->meta->namespace, page->objects[0]->meta->name);
+    return shown && dv_str_eq(shown->meta->uid, page->objects[0]->meta->uid);
+}
+
+bool dv_remote_list_check(struct dv_remote_view *view, dv_str text, bool *is_same,
+                          struct dv_err *err)
+{
+    const struct dv_kind *kind = view->view.options.kind;
+    struct dv_remote_page page;
+
+    dv_arena_reset(view->scratch);
+    if (!dv_remote_page_read(kind, view->api_version, text, view->scratch, &page, err))
+        return false;
+    if (page.version < view->version)
+        dv_log(DV_LOG_WARN,
+               "cluster: the API server's data is older than what was seen; listing anew",
+               DV_F_STR("kind", kind->plural), DV_F_U64("version", page.version),
+               DV_F_U64("seen", view->version));
+    *is_same = page.version >= view->version && has_first(view, &page);
     dv_remote_page_drop(&page);
     return true;
 }

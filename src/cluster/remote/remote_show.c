@@ -24,7 +24,7 @@ void dv_remote_view_tell(struct dv_remote_view *view, struct dv_object *now)
         dv_remote_view_tell_gone(view, old);
         if (!dv_remote_view_is_live(view))
             return;
-    } else if (old && old->version == now->version) {
+    } else if (old && old->version == now->version && !view->is_older) {
         return; /* the view shows this version already */
     }
     change(view, now->meta, now);

@@ -1,11 +1,17 @@
 /* remote_view.c - views by list and watch.
  *
- *     LISTING --all pages--> SWEEPING --told--> WATCHING --ends--> WATCHING, from where it was
- *        ^                                         |
- *        +------ the server has forgotten that ----+
+ *     LISTING --all pages--> SWEEPING --told--> WATCHING --ends in time--> WATCHING
+ *        ^                                       |    ^
+ *        +--- the server has forgotten that -----+    | from where it was
+ *        |                            lost, silent    |
+ *        |                           or ends early    |
+ *        |                                       v    |
+ *        +---- it has not what was told ------- CHECKING
  *
  * Between any two of them there may be a pause, which grows with failures. A connection that is
- * lost costs no more than that. What a watch says and cannot be understood is asked for again; when
+ * lost costs no more than that and one small question: whether what answers now still has the data
+ * that the view shows. A server whose database was replaced would keep a watch from our version
+ * open and say nothing on it. What a watch says and cannot be understood is asked for again; when
  * it then comes first and still cannot, a list goes around it. */
 #include <stdlib.h>
 
@@ -34,10 +40,7 @@
 #define SELECTOR_BYTES_MAX (20u << 10)
 /* The ceiling of a watch event: an object has at most 3 MiB, its event a little more. */
 #define EVENT_BYTES_MAX (8u << 20)
-/* How long a server is asked to keep a watch: from five to ten minutes, so that not all of them end
- * at once. */
-#define WATCH_S_MIN 300u
-#define WATCH_S_SPREAD 300u
+#define MS_PER_S 1000u
 /* A watch on which nothing comes for so long is given up: servers send a bookmark about every
  * minute. */
 #define WATCH_IDLE_MS 150000u
@@ -138,11 +141,14 @@ static void fail(struct dv_remote_view *view, const struct dv_err *err, enum dv_
 
 /* ---- answers that are none ---- */
 
-/* How to go on after an error of the server. One that has too much to do (429, 5xx) still knows our
- * version, so the watch goes on; after any other error a new list is the way out. */
+/* How to go on after an error of the server. One that has too much to do (429) still knows our
+ * version, so the watch goes on; one that was away (502, 503) may have come back as another; after
+ * any other error a new list is the way out. */
 static enum dv_remote_state next_after(int64_t code)
 {
-    return code == 429 || code == 502 || code == 503 ? KUBE_WATCHING : KUBE_LISTING;
+    if (code == 429)
+        return KUBE_WATCHING;
+    return code == 502 || code == 503 ? KUBE_CHECKING : KUBE_LISTING;
 }
 
 static void refused(struct dv_remote_view *view, const char *verb, enum dv_remote_state next)
@@ -248,6 +254,25 @@ static void on_page(struct dv_remote_view *view, const struct dv_err *failed)
     }
 }
 
+/* ---- checking ---- */
+
+static void on_checked(struct dv_remote_view *view, const struct dv_err *failed)
+{
+    struct dv_err err;
+    bool is_same;
+
+    if (failed) {
+        fail(view, failed, KUBE_CHECKING, 0);
+    } else if (view->fetch.status != 200) {
+        refused(view, "list", KUBE_CHECKING);
+    } else if (!dv_remote_list_check(view, view->fetch.answer, &is_same, &err)) {
+        (void)dv_wrap(&err, "list %.*s", DV_FMT(view->view.options.kind->plural));
+        fail(view, &err, KUBE_LISTING, 0);
+    } else {
+        start(view, is_same ? KUBE_WATCHING : KUBE_LISTING);
+    }
+}
+
 /* ---- watching ---- */
 
 static void take_error(struct dv_remote_view *view, const struct dv_remote_event *event,
@@ -325,20 +350,23 @@ static void on_part(struct dv_rest_fetch *fetch, dv_str part)
 
 static void on_watch_end(struct dv_remote_view *view, const struct dv_err *failed)
 {
-    uint64_t now_ms = dv_loop_now_ms(view->remote->cluster.loop);
+    uint64_t lived_ms = dv_loop_now_ms(view->remote->cluster.loop) - view->started_ms;
+    /* A server that lives ends a watch when its time is over, and has something to say before. */
+    bool is_in_time = !failed && lived_ms >= DV_REMOTE_WATCH_S_MIN * MS_PER_S;
+    enum dv_remote_state next = is_in_time ? KUBE_WATCHING : KUBE_CHECKING;
 
     if (failed && failed->code != DV_DEADLINE_EXCEEDED) {
-        fail(view, failed, KUBE_WATCHING, 0);
+        fail(view, failed, next, 0);
     } else if (!failed && view->fetch.status == 410) {
         list_again(view);
     } else if (!failed && view->fetch.status != 200) {
         refused(view, "watch", next_after(view->fetch.status));
-    } else if (now_ms - view->started_ms < GOOD_MS) {
+    } else if (lived_ms < GOOD_MS) {
         /* A server that ends watches at once is asked again after a pause only. */
-        pause_before(view, KUBE_WATCHING, 0);
+        pause_before(view, next, 0);
     } else {
         view->pause_ms = 0;
-        start(view, KUBE_WATCHING);
+        start(view, next);
     }
 }
 
@@ -354,33 +382,14 @@ static void on_fetched(struct dv_rest_fetch *fetch, const struct dv_err *err)
         return;
     if (view->state == KUBE_LISTING)
         on_page(view, err);
+    else if (view->state == KUBE_CHECKING)
+        on_checked(view, err);
     else if (view->state == KUBE_WATCHING)
         on_watch_end(view, err);
     else if (view->is_expired)
         list_again(view);
     else
         pause_before(view, view->next, 0);
-}
-
-static void print_target(struct dv_remote_view *view)
-{
-    const struct dv_view_options *options = &view->view.options;
-    struct dv_buf *target = &view->target;
-
-    dv_buf_clear(target);
-    dv_remote_path(options->kind, view->api_version, options->namespace, DV_STR_NONE, DV_STR_NONE,
-                   target);
-    dv_remote_query(target, "labelSelector", options->label_selector);
-    dv_remote_query(target, "fieldSelector", options->field_selector);
-    if (view->state == KUBE_LISTING) {
-        dv_remote_query_u64(target, "limit", view->n_page_objects);
-        dv_remote_query(target, "continue", dv_buf_str(&view->more));
-        return;
-    }
-    dv_remote_query(target, "watch", DV_STR("true"));
-    dv_remote_query(target, "allowWatchBookmarks", DV_STR("true"));
-    dv_remote_query_u64(target, "resourceVersion", view->version);
-    dv_remote_query_u64(target, "timeoutSeconds", WATCH_S_MIN + dv_random_u64() % WATCH_S_SPREAD);
 }
 
 static void start(struct dv_remote_view *view, enum dv_remote_state state)
@@ -395,7 +404,7 @@ static void start(struct dv_remote_view *view, enum dv_remote_state state)
      * first. */
     if (state == KUBE_WATCHING || view->more.n == 0)
         view->api_version = dv_remote_version(view->remote, view->view.options.kind);
-    print_target(view);
+    dv_remote_view_target(view);
     dv_remote_lines_clear(&view->lines);
     view->field = (struct dv_rest_field){DV_STR("Accept"), DV_STR("application/json")};
     view->fetch = (struct dv_rest_fetch){
@@ -405,7 +414,7 @@ static void start(struct dv_remote_view *view, enum dv_remote_state state)
         .n_fields = 1,
         .done = on_fetched,
     };
-    if (state == KUBE_LISTING) {
+    if (state != KUBE_WATCHING) {
         view->fetch.deadline_ms = now_ms + LIST_TIMEOUT_MS;
         view->fetch.body_bytes_max = PAGE_BYTES_MAX;
     } else {

@@ -24,6 +24,7 @@ enum dv_remote_state {
     KUBE_LISTING,
     KUBE_SWEEPING, /* tells what a list no longer has */
     KUBE_WATCHING,
+    KUBE_CHECKING, /* whether the server still has what was told */
     KUBE_BREAKING, /* a watch said something bad, and is being broken off */
     KUBE_PAUSING,
     KUBE_ENDED, /* only its memory is left */
@@ -52,6 +53,7 @@ struct dv_remote_view {
     /* A list, page by page. */
     size_t n_page_objects;
     uint64_t list_version;
+    bool is_older; /* than what was told: of a database that was replaced */
     struct dv_buf more;
     struct dv_names listed; /* references */
     DV_VEC(struct dv_object *) gone;
@@ -63,6 +65,15 @@ struct dv_remote_view {
     bool is_closed; /* by its owner */
 };
 
+/* How long a server is asked to keep a watch: from five to ten minutes, so that not all of them end
+ * at once. */
+#define DV_REMOTE_WATCH_S_MIN 300u
+
+/* ---- remote_target.c ---- */
+
+/* Prints the target of the request that the state needs. */
+void dv_remote_view_target(struct dv_remote_view *view);
+
 /* ---- remote_show.c: telling. All of them may find the view closed or ended afterwards. ---- */
 
 static inline bool dv_remote_view_is_live(const struct dv_remote_view *view)
@@ -70,7 +81,8 @@ static inline bool dv_remote_view_is_live(const struct dv_remote_view *view)
     return !view->is_closed && view->state != KUBE_ENDED;
 }
 
-/* The object is there, or has gone. */
+/* The object is there, or has gone. One that the view shows in the same version is told again only
+ * when the list is of another database, whose versions mean something else. */
 void dv_remote_view_tell(struct dv_remote_view *view, struct dv_object *now);
 void dv_remote_view_tell_gone(struct dv_remote_view *view, const struct dv_object *old);
 void dv_remote_view_tell_synced(struct dv_remote_view *view);
@@ -85,6 +97,12 @@ void dv_remote_list_forget(struct dv_remote_view *view);
 DV_CHECKED bool dv_remote_list_take(struct dv_remote_view *view, dv_str text, struct dv_err *err);
 /* The list is whole: finds what it has not. */
 void dv_remote_list_end(struct dv_remote_view *view);
+/* Whether the database that a list of one object came from is the one that the view knows: its
+ * version did not go back, and the first object is shown, with that UID. A database that was
+ * replaced has neither; objects that came and went meanwhile may look the same, and then a whole
+ * list costs little. */
+DV_CHECKED bool dv_remote_list_check(struct dv_remote_view *view, dv_str text, bool *is_same,
+                                     struct dv_err *err);
 /* Tells a portion of that. False: there is more, or the view is not live any more. */
 bool dv_remote_list_tell_gone(struct dv_remote_view *view);
 

@@ -41,6 +41,9 @@ struct dv_view;
 #define WATCHES(version)                                                                           \
     "GET /api/v1/configmaps?watch=true&allowWatchBookmarks=true&resourceVersion=" version          \
     "&timeoutSeconds="
+#define CHECKS "GET /api/v1/configmaps?limit=1"
+/* The answer to that, when it still has what fake_begin has listed. */
+#define SAME_LIST PAGE("5", "more", OBJECT("a", "ua", "3"))
 
 /* What the server says next; with status 0 it says nothing. */
 struct answer {
@@ -78,6 +81,7 @@ struct fake {
     struct dv_view *view;
     struct dv_buf log; /* "+a@1 ~a@2 -a synced lost back " */
     int n_told;
+    bool goes_back; /* the server, to an earlier state of itself */
     /* In the callback of that number, counted from 1, the view or the client is closed. */
     int closes_view_at;
     int closes_remote_at;

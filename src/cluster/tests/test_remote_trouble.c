@@ -73,13 +73,18 @@ static void a_busy_server_is_asked_for_the_same_watch(void **state)
 
     fake_begin(fake);
     fake_advance(fake, 11000);
+    fake_reply(fake, SAME_LIST);
     fake_stream(fake, EVENT("ERROR", STATUS("429", "TooManyRequests", "slow")));
     fake_answer(fake, (struct answer){.status = 429, .body = "slow"});
     fake_answer(fake, (struct answer){.status = 503, .body = "down"});
+    fake_reply(fake, SAME_LIST);
     fake_finish(fake);
     fake_advance(fake, 30000);
-    for (int i = 0; i < 4; i++)
+    fake_expect(fake, CHECKS);
+    for (int i = 0; i < 3; i++)
         fake_expect(fake, WATCHES("5"));
+    fake_expect(fake, CHECKS);
+    fake_expect(fake, WATCHES("5"));
 }
 
 /* With 200. */
