@@ -396,10 +396,11 @@ void dv_sched_claim_changed(void *ctx, struct dv_object *old, struct dv_object *
 
     claim->is_told = true;
     claim->shown = (now ? now : old)->version;
+    /* When the API went back to a backup, what it has now counts, not what was newer before. */
+    if (!now || (old && now->version <= old->version))
+        forget(claim, old);
     if (now)
         dv_sched_claim_learn(claim, now);
-    else
-        forget(claim, old);
     if (sched->n_unsynced == 0) {
         if (was_extended && !now)
             wake_owner(claim, old);
