@@ -93,7 +93,7 @@ void dv_agent_devices_changed(struct dv_agent *agent);
 bool dv_agent_wants(const struct dv_agent *agent, dv_str pod_uid);
 /* The next pod at or after *at that somebody wants on this node, as its object is; *at is moved
  * past it. NULL at the end. Start with 0. Borrowed until the next turn. */
-const struct dv_object *dv_agent_next_pod(const struct dv_agent *agent, size_t *at);
+struct dv_object *dv_agent_next_pod(const struct dv_agent *agent, size_t *at);
 /* The pod of that name, as dv_agent_next_pod has it; NULL: there is none. */
 const struct dv_object *dv_agent_find_pod(const struct dv_agent *agent, dv_str namespace,
                                           dv_str name);

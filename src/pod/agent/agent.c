@@ -321,7 +321,7 @@ bool dv_agent_wants(const struct dv_agent *agent, dv_str pod_uid)
            pod->state != DV_AGENT_RELEASED && !pod->has_ended;
 }
 
-const struct dv_object *dv_agent_next_pod(const struct dv_agent *agent, size_t *at)
+struct dv_object *dv_agent_next_pod(const struct dv_agent *agent, size_t *at)
 {
     const struct dv_map_entry *entry;
 

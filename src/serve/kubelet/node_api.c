@@ -22,7 +22,7 @@
 #include "serve/node_usage.h"
 #include "serve/serve.h"
 
-/* Of an answer. A pod is a few kilobytes, and a node has hundreds. */
+/* Of an answer that is made at once: metrics, and the configuration. */
 #define ANSWER_BYTES_MAX (64u << 20)
 /* Requests have no bodies. */
 #define BODY_BYTES_MAX 1024u
@@ -132,12 +132,10 @@ static void answer(struct node_call *node_call)
         reply_text(call, 200, DV_STR("ok"));
         break;
     case DV_NODE_PODS:
-        dv_node_print_pods(api->options.agent, &body);
-        reply_buf(call, "application/json", &body);
+        dv_node_answer_pods(api->options.agent, api->loop, call);
         break;
     case DV_NODE_RUNNING_PODS:
-        dv_node_print_running(runner ? dv_runner_cri(runner) : NULL, &body);
-        reply_buf(call, "application/json", &body);
+        dv_node_answer_running(runner ? dv_runner_cri(runner) : NULL, api->loop, call);
         break;
     case DV_NODE_METRICS:
         answer_metrics(api, call, &body);
