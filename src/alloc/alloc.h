@@ -190,6 +190,7 @@ struct dv_why_device {
     dv_str pool;
     dv_str device; /* empty: the whole pool */
     dv_str text;   /* a sentence: `taken by default/claim-a` */
+    dv_str brief;  /* in fewer words, without names of claims; empty: `text` is that */
 };
 
 /* One request, or one alternative of it. */
@@ -218,5 +219,26 @@ void dv_alloc_explain(struct dv_inventory *inventory, const struct dv_alloc_node
                       const struct dv_api_resource_claim *const *claims, size_t n_claims,
                       const struct dv_alloc_options *options, struct dv_arena *arena,
                       struct dv_explanation *explanation);
+
+/* What stands in the way on a node, in one line. */
+struct dv_alloc_miss {
+    /* `gpu: 1 wanted, 4 looked at: memory = 16Gi, wanted >= 40Gi (gpu-0 on n1)`, of 200 bytes at
+     * most, and without names of claims; empty: that was not found out. */
+    dv_str text;
+    size_t n_passed;  /* how many requests come before the one that it is about */
+    bool has_devices; /* that were looked at */
+    enum dv_why why;  /* of the device that lacks least */
+    uint64_t n_lacking;
+    uint64_t cost;
+};
+
+/* Finds it for claims for which dv_allocate found DV_ALLOC_NONE on the node, at a limit of cost as
+ * there; in `arena`. */
+void dv_alloc_miss(struct dv_inventory *inventory, const struct dv_alloc_node *node,
+                   const struct dv_api_resource_claim *const *claims, size_t n_claims,
+                   const struct dv_alloc_options *options, struct dv_arena *arena,
+                   struct dv_alloc_miss *miss);
+/* Whether less stands in the way than on the node of the other. */
+bool dv_alloc_miss_is_nearer(const struct dv_alloc_miss *miss, const struct dv_alloc_miss *than);
 
 #endif

@@ -212,26 +212,52 @@ static void explain_requests(struct dv_alloc_search *search, struct dv_explanati
             }
 }
 
-/* Searches once more without leaving anything out, to see how far the search comes. */
-static void explain_further(struct dv_alloc_search *search,
-                            const struct dv_api_resource_claim *const *claims, size_t n_claims,
-                            struct dv_explanation *explanation)
+struct dv_alloc_search dv_explain_start(struct dv_inventory *inventory,
+                                        const struct dv_alloc_node *node,
+                                        const struct dv_alloc_options *options,
+                                        struct dv_arena *arena)
 {
-    struct dv_alloc_furthest furthest = {
+    return (struct dv_alloc_search){
+        .inventory = inventory,
+        .node = node,
+        .options = options,
+        .arena = arena,
+        .bytes_before = dv_arena_size_bytes(arena),
+        .cost_max = options->cost_max ? options->cost_max : DV_ALLOC_COST_MAX,
+    };
+}
+
+bool dv_explain_search(struct dv_alloc_search *search,
+                       const struct dv_api_resource_claim *const *claims, size_t n_claims)
+{
+    *search->furthest = (struct dv_alloc_furthest){
         .picks = DV_NEW_ARRAY(search->arena, struct dv_alloc_pick, n_claims * DV_ALLOC_RESULTS_MAX),
         .tasks = DV_NEW_ARRAY(search->arena, size_t, n_claims * DV_ALLOC_RESULTS_MAX),
     };
-    struct dv_err ignored = {0}; /* the outcome was told by the first search */
-
-    search->err = &ignored;
     search->n_steps = 0;
     search->n_steps_max = EXPLAIN_STEPS_MAX;
-    search->furthest = &furthest;
     if (!dv_search_begin(search, claims, n_claims))
-        return;                  /* the claims are at fault themselves, or the budget is spent */
+        return false;            /* the claims are at fault themselves, or the budget is spent */
     (void)dv_search_run(search); /* its outcome is known; only how far it came counts */
-    return_to(search, &furthest);
-    explain_requests(search, explanation);
+    return_to(search, search->furthest);
+    return true;
+}
+
+bool dv_explain_stuck(struct dv_alloc_search *search, struct dv_why_request *request,
+                      size_t *n_passed)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < search->n_tasks; i++)
+        for (size_t j = 0; j < search->tasks[i].n_asks; j++)
+            for (size_t k = 0; k < search->tasks[i].asks[j].n_wants; k++, n++) {
+                if (!is_stuck(search, &(struct dv_alloc_spot){i, j, k, 0, 0}))
+                    continue;
+                *n_passed = n;
+                explain_want(search, &search->tasks[i], j, k, request);
+                return true;
+            }
+    return false;
 }
 
 void dv_alloc_explain(struct dv_inventory *inventory, const struct dv_alloc_node *node,
@@ -239,20 +265,14 @@ void dv_alloc_explain(struct dv_inventory *inventory, const struct dv_alloc_node
                       const struct dv_alloc_options *options, struct dv_arena *arena,
                       struct dv_explanation *explanation)
 {
-    uint64_t cost_max = options->cost_max ? options->cost_max : DV_ALLOC_COST_MAX;
     struct dv_alloc_options half = *options;
+    struct dv_alloc_furthest furthest;
     struct dv_alloc_result result;
     struct dv_err err = {0};
-    struct dv_alloc_search search = {
-        .inventory = inventory,
-        .node = node,
-        .options = options,
-        .arena = arena,
-        .bytes_before = dv_arena_size_bytes(arena),
-        .cost_max = cost_max,
-    };
+    struct dv_err ignored = {0}; /* the outcome is told by the first search */
+    struct dv_alloc_search search = dv_explain_start(inventory, node, options, arena);
 
-    half.cost_max = cost_max / 2 + 1; /* the other half is for the explanation */
+    half.cost_max = search.cost_max / 2 + 1; /* the other half is for the explanation */
     dv_allocate(inventory, node, claims, n_claims, &half, arena, &result, &err);
     *explanation = (struct dv_explanation){.outcome = result.outcome, .cost = result.cost};
     search.cost = result.cost;
@@ -260,7 +280,10 @@ void dv_alloc_explain(struct dv_inventory *inventory, const struct dv_alloc_node
         explanation->summary = DV_STR("it can be allocated on this node");
         return;
     }
-    explain_further(&search, claims, n_claims, explanation);
+    search.furthest = &furthest;
+    search.err = &ignored;
+    if (dv_explain_search(&search, claims, n_claims))
+        explain_requests(&search, explanation);
     explanation->cost = search.cost;
     explanation->summary = result.outcome == DV_ALLOC_NONE
                                ? summarize(&search, explanation)

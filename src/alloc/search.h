@@ -14,6 +14,7 @@
 #include "number/number.h"
 
 struct dv_arena;
+struct dv_cel_report;
 struct dv_err;
 
 /* A request, or one alternative of it. */
@@ -288,6 +289,24 @@ void dv_search_untake_all(struct dv_alloc_search *search);
 /* why.c: what speaks against the place, now, for a want. */
 void dv_why_explain(struct dv_alloc_search *search, const struct dv_alloc_task *task, size_t ask,
                     size_t want, uint32_t place, struct dv_why_device *device);
+
+/* brief.c: what a selector that is not true of a device has against it, in few words. */
+dv_str dv_why_brief(const struct dv_cel_report *report, struct dv_arena *arena);
+
+/* alloc_explain.c */
+/* A search for an explanation, which has not begun. */
+struct dv_alloc_search dv_explain_start(struct dv_inventory *inventory,
+                                        const struct dv_alloc_node *node,
+                                        const struct dv_alloc_options *options,
+                                        struct dv_arena *arena);
+/* Searches without leaving anything out, to see how far that comes, and puts the search back to
+ * there. `furthest` and `err` of the search are the caller's. False: it cannot begin. */
+DV_CHECKED bool dv_explain_search(struct dv_alloc_search *search,
+                                  const struct dv_api_resource_claim *const *claims,
+                                  size_t n_claims);
+/* Explains the request that it came to, which has so many before it. False: there is none. */
+DV_CHECKED bool dv_explain_stuck(struct dv_alloc_search *search, struct dv_why_request *request,
+                                 size_t *n_passed);
 
 /* result.c */
 DV_CHECKED bool dv_search_result(struct dv_alloc_search *search, const struct dv_alloc_task *task,

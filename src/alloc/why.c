@@ -31,6 +31,12 @@ static bool answer(struct question *question, enum dv_why why, dv_str text)
     return true;
 }
 
+static bool answer_briefly(struct question *question, enum dv_why why, dv_str text, dv_str brief)
+{
+    question->answer->brief = brief;
+    return answer(question, why, text);
+}
+
 static const struct dv_alloc_want *want_of(const struct question *question)
 {
     return &question->task->asks[question->ask].wants[question->want];
@@ -78,6 +84,7 @@ static bool ask_selectors(struct question *question)
         struct dv_cel_report report;
         bool matches;
         dv_str text;
+        dv_str brief;
 
         if (dv_selector_recall(selector, device_of(question), &matches) && matches)
             continue;
@@ -93,14 +100,15 @@ static bool ask_selectors(struct question *question)
         search->cost += report.cost + COST_EVALUATION;
         text = report.verdict == DV_CEL_MATCHES ? DV_STR_NONE
                                                 : print_report(want, i, &report, search->arena);
+        brief = text.n > 0 ? dv_why_brief(&report, search->arena) : DV_STR_NONE;
         dv_arena_reset(inventory->scratch);
         if (report.verdict == DV_CEL_MATCHES)
             continue;
-        return answer(question,
-                      report.verdict == DV_CEL_FAILS ? DV_WHY_SELECTOR_FAILS
-                      : i < want->n_class_selectors  ? DV_WHY_CLASS_SELECTOR
-                                                     : DV_WHY_REQUEST_SELECTOR,
-                      text);
+        return answer_briefly(question,
+                              report.verdict == DV_CEL_FAILS ? DV_WHY_SELECTOR_FAILS
+                              : i < want->n_class_selectors  ? DV_WHY_CLASS_SELECTOR
+                                                             : DV_WHY_REQUEST_SELECTOR,
+                              text, brief);
     }
     return false;
 }
@@ -183,12 +191,14 @@ static bool ask_use(struct question *question)
         return false;
     pick = holder_of(search, question->place, &by);
     if (!pick)
-        return answer(question, DV_WHY_TAKEN,
-                      dv_str_printf(search->arena, "taken by %.*s", DV_FMT(holder(ident))));
-    return answer(question, DV_WHY_TAKEN_HERE,
-                  dv_str_printf(search->arena, "taken by request %.*s of claim %.*s",
-                                DV_FMT(by->asks[pick->ask].wants[pick->want].name),
-                                DV_FMT(by->claim->metadata.name)));
+        return answer_briefly(question, DV_WHY_TAKEN,
+                              dv_str_printf(search->arena, "taken by %.*s", DV_FMT(holder(ident))),
+                              DV_STR("taken by another claim"));
+    return answer_briefly(question, DV_WHY_TAKEN_HERE,
+                          dv_str_printf(search->arena, "taken by request %.*s of claim %.*s",
+                                        DV_FMT(by->asks[pick->ask].wants[pick->want].name),
+                                        DV_FMT(by->claim->metadata.name)),
+                          DV_STR("taken by another request of the pod"));
 }
 
 static bool ask_taints(struct question *question)
