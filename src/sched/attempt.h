@@ -36,6 +36,8 @@ struct dv_sched_pod_claim;
 
 /* Why a node is out when a claim that is allocated already cannot be used there. */
 #define UNAVAILABLE "resourceclaim not available on the node"
+/* Why a node is out that does not have the devices. */
+#define NO_DEVICES "cannot allocate all claims"
 
 /* What a node would give the pod. */
 struct dv_sched_offer {
@@ -137,6 +139,13 @@ enum dv_sched_offered {
 
 enum dv_sched_offered dv_sched_offer_ask(struct dv_sched_attempt *attempt,
                                          struct dv_sched_candidate *candidate);
+/* Adds the claim that the pod would need on this node for its extended resources to what is asked
+ * of the allocator. It depends on the node: where the node has the resource itself, no device is
+ * needed. */
+DV_CHECKED bool dv_sched_offer_add_extended(struct dv_sched_attempt *attempt,
+                                            const struct dv_sched_node *at,
+                                            struct dv_extended *extended, size_t *n_asked,
+                                            struct dv_err *err);
 /* What the search for devices on one node may cost for a pod of the crowd. */
 uint64_t dv_sched_offer_cost(const struct dv_sched_crowd *crowd);
 void dv_sched_offer_cancel(struct dv_sched_attempt *attempt);
@@ -148,6 +157,13 @@ void dv_sched_offer_cancel(struct dv_sched_attempt *attempt);
 bool dv_sched_attempt_check(struct dv_sched_attempt *attempt);
 /* Reads what the pod asks for into sched->amounts. */
 void dv_sched_attempt_read(struct dv_sched_attempt *attempt);
+
+/* ---- miss.c ---- */
+
+/* What devices lack that were asked for: the nearest miss in one line, the same for all pods of the
+ * crowd, and found out once for all of them; empty: nothing can be told. Borrowed from the crowd.
+ */
+dv_str dv_sched_attempt_miss(struct dv_sched_attempt *attempt);
 
 /* ---- refuse.c ---- */
 

@@ -69,6 +69,7 @@ static void free_crowd(struct dv_sched *sched, struct dv_sched_crowd *crowd)
     dv_link_remove(&crowd->waits);
     sched->memo_bytes -= crowd->n_memos * sizeof(crowd->memos[0]);
     free(crowd->memos);
+    free(crowd->miss);
     for (size_t i = 0; i < crowd->all.n; i++)
         free(crowd->all.v[i]);
     dv_vec_fini(&crowd->all);

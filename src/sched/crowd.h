@@ -41,6 +41,7 @@ struct dv_sched_crowd {
     size_t n_memos;
     struct dv_map reasons; /* of struct dv_sched_crowd_reason, by text */
     DV_VEC(struct dv_sched_crowd_reason *) all;
+    char *miss;                 /* what devices lack, as pods are told; NULL: not found out yet */
     bool has_requests;          /* it needs devices */
     struct dv_map classes;      /* the classes that its requests name; the keys are owned */
     DV_VEC(uint32_t) resources; /* numbers of the extended resources that a class may serve */

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include "alloc/alloc.h"
 #include "base/arena.h"
@@ -37,11 +38,8 @@ static void make_share_id(void *ctx, char text[DV_UUID_BYTES])
     (void)dv_random_uuid(text);
 }
 
-/* Adds the claim that the pod would need on this node for its extended resources to what is asked
- * of the allocator. It depends on the node: where the node has the resource itself, no device is
- * needed. */
-static bool add_extended(struct dv_sched_attempt *attempt, const struct dv_sched_node *at,
-                         struct dv_sched_offer *offer, size_t *n_asked, struct dv_err *err)
+bool dv_sched_offer_add_extended(struct dv_sched_attempt *attempt, const struct dv_sched_node *at,
+                                 struct dv_extended *extended, size_t *n_asked, struct dv_err *err)
 {
     struct dv_sched *sched = attempt->sched;
     const struct dv_api_node *node = at->object->value;
@@ -50,15 +48,15 @@ static bool add_extended(struct dv_sched_attempt *attempt, const struct dv_sched
     if (!attempt->pod->is_extended)
         return true;
     if (!dv_extended_read(sched->inventory, &attempt->value->spec, node->status.allocatable,
-                          node->status.n_allocatable, sched->scratch, &offer->extended, err))
+                          node->status.n_allocatable, sched->scratch, extended, err))
         return false;
-    if (offer->extended.n_requests == 0)
+    if (extended->n_requests == 0)
         return true;
     claim = DV_NEW(sched->scratch, struct dv_api_resource_claim);
     claim->metadata.name = DV_STR("<extended-resources>");
     claim->metadata.namespace = attempt->value->metadata.namespace;
-    claim->spec.devices.requests = offer->extended.requests;
-    claim->spec.devices.n_requests = offer->extended.n_requests;
+    claim->spec.devices.requests = extended->requests;
+    claim->spec.devices.n_requests = extended->n_requests;
     attempt->asked[(*n_asked)++] = claim;
     return true;
 }
@@ -70,11 +68,14 @@ static void note_failure(struct dv_sched_attempt *attempt, const struct dv_sched
     dv_str text = dv_str_from_c(err->msg);
     struct dv_sched_crowd_reason *reason;
 
-    if (outcome == DV_ALLOC_NONE && result->note.n > 0)
-        text = dv_str_printf(attempt->sched->scratch, "cannot allocate all claims (%.*s)",
-                             DV_FMT(result->note));
-    else if (outcome == DV_ALLOC_NONE)
-        text = DV_STR("cannot allocate all claims");
+    if (outcome == DV_ALLOC_NONE) {
+        /* What is told of the crowd's nearest miss is out of date. */
+        free(attempt->crowd->miss);
+        attempt->crowd->miss = NULL;
+        text = DV_STR(NO_DEVICES);
+    }
+    if (outcome == DV_ALLOC_NONE && result->note.n > 0 && !attempt->sched->options.is_strict)
+        text = dv_str_printf(attempt->sched->scratch, NO_DEVICES " (%.*s)", DV_FMT(result->note));
     reason = dv_sched_crowd_reason(attempt->crowd, text);
     reason->is_error = outcome == DV_ALLOC_FAILED;
     reason->is_fatal = outcome == DV_ALLOC_FAILED;
@@ -236,7 +237,7 @@ static enum dv_sched_offered begin(struct dv_sched_attempt *attempt,
     size_t n_asked = attempt->n_open;
     struct dv_err err = {0};
 
-    if (!add_extended(attempt, node, offer, &n_asked, &err)) {
+    if (!dv_sched_offer_add_extended(attempt, node, &offer->extended, &n_asked, &err)) {
         offer->is_refused = true;
         note_failure(attempt, node, &(struct dv_alloc_result){.outcome = DV_ALLOC_FAILED}, &err);
         return REFUSED;

@@ -107,6 +107,7 @@ static void say(struct dv_sched_attempt *attempt, dv_str before)
     bool has_claims = pod->n_claims > 0 || pod->is_extended;
     struct lines lines = {0};
     struct dv_buf text;
+    dv_str miss;
 
     dv_map_init(&lines.places);
     for (size_t i = 0; attempt->crowd && i < attempt->crowd->all.n; i++) {
@@ -127,6 +128,9 @@ static void say(struct dv_sched_attempt *attempt, dv_str before)
                          has_claims ? DV_STR("still not schedulable")
                                     : DV_STR("no new claims to deallocate"),
                          &text);
+    miss = attempt->fatal ? DV_STR_NONE : dv_sched_attempt_miss(attempt);
+    if (miss.n > 0)
+        dv_buf_printf(&text, ". %.*s", DV_FMT(miss));
     dv_sched_say(pod, attempt->is_error ? "SchedulerError" : "Unschedulable", dv_buf_str(&text));
     dv_buf_fini(&text);
 }

@@ -214,7 +214,8 @@ static void of_two_schedulers_the_first_to_write_wins(void **state)
     assert_string_equal(node_of(world, loser), "");
     assert_string_equal(said_of(world, loser),
                         "0/1 nodes are available: 1 cannot allocate all claims. still not "
-                        "schedulable");
+                        "schedulable. r: 1 wanted, 1 looked at: taken by another claim (gpu-0 on "
+                        "n1)");
     close_another(world, other);
     assert_at_rest(world);
 }

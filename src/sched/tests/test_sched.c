@@ -133,7 +133,8 @@ static const struct {
     {.more = ", runtimeClassName: big",
      .said = "1 Insufficient cpu, 1 Insufficient memory. no new claims to deallocate"                                                                                         },
     {.claim = "{requests: [{name: r, exactly: {deviceClassName: gpu, count: 3}}]}",
-     .said = "1 cannot allocate all claims. still not schedulable"                                                                                                            },
+     .said = "1 cannot allocate all claims. still not schedulable. r: 3 wanted, 2 looked at, 2 fit "
+             "(on n1)"                                                                                                                                                        },
     {.claim = "{requests: [{name: r, exactly: {deviceClassName: nope}}]}",
      .said = "request r: device class nope does not exist. still not schedulable"                                                                                             },
     {.claim = "{requests: [{name: r, firstAvailable: [{name: s, deviceClassName: gpu}, {name: t, "
@@ -183,7 +184,7 @@ static void the_same_is_not_said_twice(void **state)
     pass(world, 20000);
     assert_string_equal(said_of(world, "p1"),
                         "0/2 nodes are available: 2 cannot allocate all claims. still not "
-                        "schedulable");
+                        "schedulable. r: 2 wanted, 1 looked at, 1 fits (on n1)");
     n = world->api.front.n_requests;
     change(world, DV_KIND_NODE, "n2", "{metadata: {labels: {a: b}}}");
     pass(world, 20000);

@@ -46,9 +46,10 @@ static void check_end(struct world *world)
     assert_int_equal(look_claim(world, "c2")->status.n_reserved_for, 2);
     assert_int_equal(strncmp(devices_of(world, "c3"), "n2/", 3), 0);
     assert_string_equal(devices_of(world, "c4"), "");
-    assert_string_equal(said_of(world, "p4"),
-                        "0/2 nodes are available: 2 cannot allocate all claims. still not "
-                        "schedulable");
+    /* Which device is the nearest depends on when the others were given away. */
+    assert_non_null(strstr(said_of(world, "p4"),
+                           "0/2 nodes are available: 2 cannot allocate all claims. still not "
+                           "schedulable. r: 9 wanted, "));
     assert_non_null(look_pod(world, "p7")->status.extended_resource_claim_status);
     /* Of claims for extended resources, only the one that is used is left. */
     assert_int_equal(embedded_count(world->api.embedded, dv_kind(DV_KIND_CLAIM)), 5);
