@@ -7,7 +7,6 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
-#include "base/str.h"
 #include "base/visible.h"
 
 /* What is kept of a long message. A client may send texts of megabytes, of which nobody needs all

@@ -4,7 +4,6 @@
 
 #include "base/arena.h"
 #include "base/ascii.h"
-#include "base/defs.h"
 #include "base/err.h"
 #include "base/num.h"
 #include "base/str.h"

@@ -6,7 +6,6 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/num.h"
 #include "base/str.h"
 #include "http1/http1.h"
 #include "loop/loop.h"

@@ -11,7 +11,6 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "base/str.h"
 #include "loop/loop.h"
 #include "store/store.h"
 

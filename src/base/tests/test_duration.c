@@ -1,7 +1,6 @@
 #include "support/dvtest.h"
 
 #include "base/calendar.h"
-#include "base/err.h"
 
 #define SECOND INT64_C(1000000000)
 

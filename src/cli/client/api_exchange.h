@@ -4,7 +4,6 @@
 
 #include <stdbool.h>
 
-#include "base/defs.h"
 #include "base/str.h"
 
 struct dv_api_status;

@@ -8,7 +8,6 @@
 
 #include "base/list.h"
 #include "cli/client/api_socket.h"
-#include "loop/loop.h"
 #include "upgrade/spdy.h"
 #include "upgrade/websocket.h"
 

@@ -10,7 +10,6 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "base/str.h"
-#include "cluster/embedded/change.h"
 #include "cluster/embedded/delete.h"
 #include "cluster/objects/kin.h"
 #include "cluster/objects/shelf.h"

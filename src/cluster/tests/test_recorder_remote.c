@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "cluster/cluster.h"
 #include "cluster/recorder.h"
 #include "cluster/remote.h"
 #include "cluster/tests/test_remote.h"

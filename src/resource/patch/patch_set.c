@@ -8,7 +8,6 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "resource/field.h"
 #include "resource/resource.h"
 #include "json/json.h"
 

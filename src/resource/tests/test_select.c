@@ -1,5 +1,7 @@
 #include "support/dvtest.h"
 
+#include <string.h>
+
 #include "base/arena.h"
 #include "resource/resource.h"
 #include "resource/select.h"

@@ -14,7 +14,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/defs.h"
 #include "base/err.h"
 #include "base/list.h"
 #include "base/str.h"

@@ -3,6 +3,7 @@
 #define DV_SERVE_STREAM_CHANNELS_H
 
 #include "base/str.h"
+#include "serve/stream/stream_bridge.h"
 
 struct dv_pod_bridge;
 struct dv_pod_face;

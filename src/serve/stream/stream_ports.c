@@ -1,6 +1,5 @@
 /* stream_ports.c - port-forward for a client with channels in a WebSocket: two for each port that
  * its query names, one connection each. */
-#include <inttypes.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

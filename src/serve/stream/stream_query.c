@@ -4,7 +4,6 @@
 #include <stdint.h>
 
 #include "base/arena.h"
-#include "base/defs.h"
 #include "base/err.h"
 #include "base/num.h"
 #include "base/str.h"

@@ -3,7 +3,6 @@
 #include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
 #include "base/arena.h"
@@ -11,7 +10,6 @@
 #include "base/err.h"
 #include "base/list.h"
 #include "base/str.h"
-#include "base/vec.h"
 #include "cri/cri.h"
 #include "loop/loop.h"
 #include "pod/runner.h"

@@ -7,8 +7,6 @@
 #include <unistd.h>
 
 #include "base/arena.h"
-#include "base/err.h"
-#include "base/str.h"
 #include "store/store.h"
 #include "store/tests/test_store_fixture.h"
 
