@@ -15,6 +15,7 @@
 #include "serve/auth.h"
 #include "serve/auth/credentials.h"
 #include "serve/kubelet/node_auth.h"
+#include "serve/kubelet/node_command.h"
 #include "serve/kubelet/node_logs.h"
 #include "serve/kubelet/node_pages.h"
 #include "serve/kubelet/node_route.h"
@@ -41,6 +42,7 @@ struct dv_node_api {
     struct dv_loop *loop;
     struct dv_node_api_options options;
     struct dv_node_logs logs;
+    struct dv_node_commands commands;
     struct dv_node_auth *auth;     /* NULL: closed */
     struct dv_rest_server *server; /* NULL: not served, or closed */
     struct dv_rest_server *health;
@@ -154,6 +156,10 @@ static void answer(struct node_call *node_call)
         break;
     case DV_NODE_ATTACH:
         join(node_call, DV_POD_ATTACH);
+        break;
+    case DV_NODE_RUN:
+        dv_node_commands_answer(&api->commands, api->options.agent, runner, &node_call->route, call,
+                                node_call->request);
         break;
     case DV_NODE_PORT_FORWARD:
         join(node_call, DV_POD_PORT_FORWARD);
@@ -309,6 +315,7 @@ struct dv_node_api *dv_node_api_open(struct dv_loop *loop,
     api->loop = loop;
     api->options = *options;
     api->logs = (struct dv_node_logs){.loop = loop, .agent = options->agent, .logs = options->logs};
+    dv_node_commands_init(&api->commands);
     api->auth = dv_node_auth_new(loop, options->cluster, options->node->name);
     if (open_servers(api, err)) {
         api->options.tls = NULL; /* it was lent */
@@ -352,6 +359,7 @@ void dv_node_api_close(struct dv_node_api *api, dv_closed_fn *closed, void *ctx)
     api->closed_ctx = ctx;
     api->is_closing = true;
     api->n_open = 1u + (api->server ? 1u : 0u) + (api->health ? 1u : 0u);
+    dv_node_commands_stop(&api->commands);
     if (api->server)
         dv_rest_server_close(api->server, CLOSE_GRACE_MS, on_part_closed, api);
     if (api->health)

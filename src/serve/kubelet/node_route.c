@@ -23,6 +23,7 @@ static const struct {
     {DV_STR_INIT("containerLogs"), {0},                     THREE_NAMES,         DV_NODE_LOGS            },
     {DV_STR_INIT("exec"),          {0},                     THREE_OR_FOUR_NAMES, DV_NODE_EXEC            },
     {DV_STR_INIT("attach"),        {0},                     THREE_OR_FOUR_NAMES, DV_NODE_ATTACH          },
+    {DV_STR_INIT("run"),           {0},                     THREE_OR_FOUR_NAMES, DV_NODE_RUN             },
     {DV_STR_INIT("portForward"),   {0},                     TWO_OR_THREE_NAMES,  DV_NODE_PORT_FORWARD    },
 };
 
@@ -91,12 +92,14 @@ static bool is_path(const struct dv_node_route *route, size_t i)
     return route->n_segments == n;
 }
 
-/* Streams are begun with GET (WebSocket) and POST (SPDY); all else is only read. */
+/* Streams are begun with GET (WebSocket) and POST (SPDY), and a command is run with POST alone; all
+ * else is only read. */
 static bool is_method_of(dv_str method, enum dv_node_route_id id)
 {
     if (dv_str_eq(method, DV_STR("POST")))
-        return id == DV_NODE_EXEC || id == DV_NODE_ATTACH || id == DV_NODE_PORT_FORWARD;
-    return dv_str_eq(method, DV_STR("GET"));
+        return id == DV_NODE_EXEC || id == DV_NODE_ATTACH || id == DV_NODE_PORT_FORWARD ||
+               id == DV_NODE_RUN;
+    return dv_str_eq(method, DV_STR("GET")) && id != DV_NODE_RUN;
 }
 
 void dv_node_route_parse(dv_str method, dv_str path, struct dv_arena *arena,

@@ -27,6 +27,7 @@ enum dv_node_route_id {
     DV_NODE_LOGS, /* segments: namespace, pod, container */
     DV_NODE_EXEC, /* namespace, pod, perhaps its uid, container */
     DV_NODE_ATTACH,
+    DV_NODE_RUN,
     DV_NODE_PORT_FORWARD, /* namespace, pod, perhaps its uid */
 };
 

@@ -6,10 +6,10 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "pod/agent.h"
 #include "resource/resource.h"
 #include "rest/rest.h"
 #include "serve/kubelet/node_route.h"
+#include "serve/kubelet/node_target.h"
 
 /* A stream that is open or being opened; in the arena of the call. */
 struct node_stream {
@@ -62,43 +62,30 @@ static void set_terminal(const struct dv_api_pod_spec *spec, struct node_stream 
     options->has_stderr &= !options->has_tty;
 }
 
-/* Takes the names off the path; the uid is empty when it has none. */
-static void read_names(const struct dv_node_route *route, enum dv_pod_stream_verb verb, dv_str *uid,
-                       dv_str *container)
-{
-    size_t n_after = route->n_segments - 3; /* the path's name, a namespace, a pod */
-    size_t n_containers = verb == DV_POD_PORT_FORWARD ? 0 : 1;
-
-    *uid = n_after > n_containers ? route->segments[3] : DV_STR("");
-    *container = n_containers > 0 ? route->segments[route->n_segments - 1] : DV_STR("");
-}
-
 void dv_node_streams_answer(const struct dv_agent *agent, struct dv_pod_streams *streams,
                             enum dv_pod_stream_verb verb, const struct dv_node_route *route,
                             struct dv_rest_call *call, const struct dv_rest_request *request)
 {
     struct dv_arena *arena = dv_rest_call_arena(call);
     struct node_stream *stream = DV_NEW(arena, struct node_stream);
-    const struct dv_object *pod;
+    struct dv_node_target target;
     struct dv_err err;
-    dv_str uid;
 
     if (!dv_pod_stream_parse(verb, DV_POD_STREAM_OF_NODE, request->query, arena, &stream->options,
                              &err)) {
         reply_text(call, 400, dv_str_from_c(err.msg));
         return;
     }
-    read_names(route, verb, &uid, &stream->stream.container);
-    pod = dv_agent_find_pod(agent, route->segments[1], route->segments[2]);
-    if (!pod || (uid.n > 0 && !dv_str_eq(pod->meta->uid, uid))) {
+    if (!dv_node_target_find(agent, route, verb == DV_POD_PORT_FORWARD ? 0 : 1, &target)) {
         reply_text(call, 404, DV_STR("pod does not exist"));
         return;
     }
-    set_terminal(&((const struct dv_api_pod *)pod->value)->spec, stream);
+    stream->stream.container = target.container;
+    set_terminal(&((const struct dv_api_pod *)target.pod->value)->spec, stream);
     stream->stream.call = call;
     stream->stream.request = request;
     stream->stream.pod_name = route->segments[2];
-    stream->stream.pod_uid = dv_str_copy(pod->meta->uid, arena);
+    stream->stream.pod_uid = dv_str_copy(target.pod->meta->uid, arena);
     stream->stream.options = &stream->options;
     stream->stream.refused = on_refused;
     stream->stream.ended = on_ended;

@@ -39,6 +39,8 @@ static void knows_paths_and_rights(void **state)
         {"POST",   "/exec/a/b/uid/c",        DV_NODE_EXEC,             "create", "proxy"        },
         {"POST",   "/exec/a/b",              DV_NODE_UNKNOWN,          "create", "proxy"        },
         {"GET",    "/attach/a/b/c",          DV_NODE_ATTACH,           "get",    "proxy"        },
+        {"POST",   "/run/a/b/uid/c",         DV_NODE_RUN,              "create", "proxy"        },
+        {"GET",    "/run/a/b/c",             DV_NODE_RUN,              "get",    "proxy"        },
         {"POST",   "/portForward/a/b",       DV_NODE_PORT_FORWARD,     "create", "proxy"        },
         {"POST",   "/portForward/a/b/uid",   DV_NODE_PORT_FORWARD,     "create", "proxy"        },
         {"POST",   "/portForward/a/b/uid/c", DV_NODE_UNKNOWN,          "create", "proxy"        },

@@ -116,6 +116,7 @@ def test_what_is_there(node, kubelet, admin):
     assert [pod["metadata"]["name"] for pod in pods["items"]] == ["p1"]
     assert pods["items"][0]["spec"]["nodeName"] == "n2"
     assert admin.must("GET", "/runningpods/")["items"] == []  # there is no runtime
+    assert admin.ask("POST", "/run/default/p1/main?cmd=true").status == 503
     config = admin.must("GET", "/configz")["kubeletconfig"]
     assert config["topologyManagerPolicy"] == "none"
     metrics = admin.ask("GET", "/metrics")
