@@ -88,6 +88,16 @@ static void read_request(const struct dv_alloc_search *search, const struct dv_w
     miss->text = print(search, request, nearest, n_fitting);
 }
 
+/* What it costs to explain one device: each constraint may be held against each device that the
+ * search took. */
+static uint64_t why_cost(const struct dv_alloc_search *search)
+{
+    const struct dv_alloc_furthest *furthest = search->furthest;
+    uint64_t n_constraints = furthest->is_set ? search->tasks[furthest->task].n_constraints : 0;
+
+    return COST_WHY + n_constraints * furthest->n_picks;
+}
+
 bool dv_alloc_miss_is_nearer(const struct dv_alloc_miss *miss, const struct dv_alloc_miss *than)
 {
     if ((miss->text.n > 0) != (than->text.n > 0))
@@ -115,7 +125,7 @@ void dv_alloc_miss(struct dv_inventory *inventory, const struct dv_alloc_node *n
     search.furthest = &furthest;
     search.err = &ignored;
     if (dv_explain_search(&search, claims, n_claims)) {
-        search.cost += COST_WHY * (uint64_t)search.view->n_places;
+        search.cost += why_cost(&search) * search.view->n_places;
         if (search.cost < search.cost_max && dv_explain_stuck(&search, &request, &miss->n_passed))
             read_request(&search, &request, miss);
     }

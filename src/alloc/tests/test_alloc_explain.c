@@ -239,6 +239,45 @@ static void tells_which_request_is_stuck(void **state)
     close_fixture(&f);
 }
 
+/* The line, at a limit of cost. */
+static void expect_miss(uint64_t cost_max, const char *words, const char *world)
+{
+    const struct dv_alloc_options options = {.cost_max = cost_max};
+    struct dv_alloc_miss miss;
+    struct fixture f;
+
+    explain(&f, world);
+    dv_alloc_miss(f.inventory, &f.world.node, f.world.claims.v, f.world.claims.n, &options, f.arena,
+                  &miss);
+    assert_str(miss.text, words);
+    close_fixture(&f);
+}
+
+static void tells_the_nearest_miss_in_one_line(void **state)
+{
+    static const char *const match =
+        "{" CLASSES DEVICES("{'name':'a','attributes':{'x':{'int':1}}},{'name':'b','attributes':"
+                            "{'x':{'int':2}}}")
+            CLAIM(REQUEST(
+                "r", EXACT("c", "2")) "],'constraints':[{'matchAttribute':'d/x'}]") "'state':{}}";
+
+    (void)state;
+    expect_miss(0,
+                "r: 2 wanted, 2 looked at, 1 fits: matchAttribute d/x: it has 2, a has 1 (b on "
+                "node-1)",
+                match);
+    expect_miss(50, "", match); /* that is not enough to find out */
+    expect_miss(0, "s: 1 wanted, 1 looked at: taken by another request of the pod (a on node-1)",
+                "{" CLASSES DEVICES("{'name':'a'}") CLAIM(REQUEST("r", EXACT("c", "1")) "," REQUEST(
+                    "s", EXACT("c", "1")) "]") "'state':{}}");
+    expect_miss(0,
+                "r: 1 wanted, 1 looked at: the pool is being updated: not all of its slices are "
+                "there (on node-1)",
+                "{" CLASSES
+                "'resourceSlices':[" SLICE("s", HALF "'devices':[{'name':'a'}]") "]," CLAIM(
+                    REQUEST("r", EXACT("c", "1")) "]") "'state':{}}");
+}
+
 static void says_that_nothing_stands_in_the_way(void **state)
 {
     struct fixture f;
@@ -272,6 +311,7 @@ int main(void)
         cmocka_unit_test(names_every_reason),
         cmocka_unit_test(puts_the_nearest_miss_first),
         cmocka_unit_test(tells_which_request_is_stuck),
+        cmocka_unit_test(tells_the_nearest_miss_in_one_line),
         cmocka_unit_test(says_that_nothing_stands_in_the_way),
         cmocka_unit_test(tells_what_is_wrong_with_a_claim),
     };
