@@ -177,6 +177,7 @@ static void fails(void **state)
     }
 }
 
+/* Sorting by a key is a comprehension itself, in the last case over another one. */
 static void estimates_and_counts_cost(void **state)
 {
     static const struct {
@@ -184,16 +185,20 @@ static void estimates_and_counts_cost(void **state)
         uint64_t max;
         uint64_t cost;
     } cases[] = {
-        {"true",                                                              0,                    0 },
-        {"device.driver == \"dra.example.com\"",                              4,                    4 },
-        {"cel.bind(d, device.attributes[\"dra.example.com\"], d.ok)",         15,                   5 },
-        {"device.attributes[\"dra.example.com\"].cores > 0",                  5,                    5 },
-        {"device.attributes[\"dra.example.com\"].name == \"fish\"",           5,                    5 },
-        {"device.attributes.exists_one(k, k == \"dra.example.com\")",         164,                  12},
-        {"device.attributes[\"dra.example.com\"].name.matches(\"[^a]?sym\")", 18,                   6 },
-        {"lists.range(10).all(x, x >= 0)",                                    72,                   72},
-        {"cel.bind(e, \"true\", e).size() == 4",                              13,                   3 },
-        {"[1, 2, 3].map(x, string(x)).join(\",\") == \"1,2,3\"",              1844674407370955328u, 45},
+        {"true",                                                                 0,                    0  },
+        {"device.driver == \"dra.example.com\"",                                 4,                    4  },
+        {"cel.bind(d, device.attributes[\"dra.example.com\"], d.ok)",            15,                   5  },
+        {"device.attributes[\"dra.example.com\"].cores > 0",                     5,                    5  },
+        {"device.attributes[\"dra.example.com\"].name == \"fish\"",              5,                    5  },
+        {"device.attributes.exists_one(k, k == \"dra.example.com\")",            164,                  12 },
+        {"device.attributes[\"dra.example.com\"].name.matches(\"[^a]?sym\")",    18,                   6  },
+        {"lists.range(10).all(x, x >= 0)",                                       72,                   72 },
+        {"cel.bind(e, \"true\", e).size() == 4",                                 13,                   3  },
+        {"[1, 2, 3].map(x, string(x)).join(\",\") == \"1,2,3\"",                 1844674407370955328u, 45 },
+        {"[].sortBy(x, x) == []",                                                54,                   14 },
+        {"([1, 2, 3].sortBy(x, -x)) == [3, 2, 1]",                               115,                  75 },
+        {"(lists.range(4).sortBy(e2, lists.range(4).max())[1]) == 1",            207,                  188},
+        {"[0, -1].sortBy(v1, 100).sortBy(e2, 2).exists(it1, e, [0, -1] == [5])", 591,                  63 },
     };
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     const struct dv_cel_device *device = dv_cel_test_device(false, arena);
