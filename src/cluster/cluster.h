@@ -127,6 +127,10 @@ struct dv_request {
      * agents of this process, who write most and whose fields nobody else sets. The embedded API
      * only; a server keeps it. */
     bool is_untracked;
+    /* Asked for a pod that may have come to this node a moment ago. A real server learns what a
+     * node may read from the pods on it, a little later than the node learns of the pod: a 403 is
+     * told only if it is still the answer after some seconds. */
+    bool may_be_early;
     /* Asked by the embedded API only, with what is stored (NULL: nothing) and what is wanted (NULL:
      * it goes): may add problems, which then refuse it. As in the reference it is asked before the
      * value is validated and before fields that are not for this endpoint are set back. Runs before

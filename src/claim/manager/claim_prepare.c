@@ -73,6 +73,7 @@ enum dv_claim_progress dv_claim_prepare_fetch(struct dv_claim_operation *operati
             .kind = dv_kind(DV_KIND_CLAIM),
             .namespace = job->namespace,
             .name = job->name,
+            .may_be_early = true,
             .done = on_fetched,
         };
         dv_request_start(cluster, &job->request);

@@ -1,5 +1,6 @@
 /* remote_request.c - one request over HTTP: encoded, sent, and tried again while the server says
- * that it is busy; in an older version of the API when the server does not have the newest. */
+ * that it is busy, or does not know yet what the node may read; in an older version of the API when
+ * the server does not have the newest. */
 #include <stdlib.h>
 
 #include "base/arena.h"
@@ -26,6 +27,12 @@
 #define TARGET_BYTES_MAX 65536u
 /* The shortest pause before a request is repeated, also when the server says "at once". */
 #define RETRY_MS_MIN 100u
+/* A request that may be early is repeated after a quarter of a second, and after pauses that
+ * double: 7.75 s in all. The authorizer's graph follows its watch of pods, which is behind by a
+ * fraction of a second as a rule, and by some seconds on a server under load. */
+#define EARLY_MS 250u
+#define N_EARLY_MAX 5u
+#define EARLY_JITTER_PER_MILLE 100u
 /* The code of a cancelled request. HTTP has none; nginx uses this one for a client that has
  * gone. */
 #define CODE_CANCELLED 499
@@ -43,6 +50,7 @@ struct exchange {
     struct dv_task task;
     const struct dv_api_version *version; /* the version that the request is made in */
     uint64_t deadline_ms;
+    unsigned n_early; /* how often it was repeated because it may have been early */
     bool is_fetching;
     bool is_cancelled;
     struct dv_object *object; /* what the server has answered */
@@ -235,6 +243,22 @@ static bool waits(struct exchange *exchange)
     return true;
 }
 
+/* Waits when the server may not know yet of the pod that the request is for. False: it is not so,
+ * or has been so for too long. */
+static bool is_early(struct exchange *exchange)
+{
+    struct dv_loop *loop = exchange->remote->cluster.loop;
+    uint64_t wait_ms = (uint64_t)EARLY_MS << exchange->n_early;
+    uint64_t at_ms = dv_loop_now_ms(loop) + dv_jitter(wait_ms, EARLY_JITTER_PER_MILLE);
+
+    if (exchange->fetch.status != 403 || !exchange->request->may_be_early ||
+        exchange->n_early == N_EARLY_MAX || at_ms >= exchange->deadline_ms)
+        return false;
+    exchange->n_early++;
+    dv_timer_start(&exchange->timer, loop, at_ms, on_timer);
+    return true;
+}
+
 static void print(struct exchange *exchange);
 
 /* Tries an older version of the API when the server does not have the kind in this one. Not for a
@@ -260,7 +284,7 @@ static void on_refused(struct exchange *exchange)
 
     if (exchange->fetch.status == 401)
         dv_remote_token_doubt(exchange->remote->token);
-    if (!waits(exchange) && !tries_other_version(exchange, status))
+    if (!waits(exchange) && !is_early(exchange) && !tries_other_version(exchange, status))
         finish(exchange, status);
 }
 

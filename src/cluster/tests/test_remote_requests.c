@@ -345,6 +345,70 @@ static void a_busy_server_that_says_nothing_more_is_a_failure(void **state)
     assert_int_equal(other.code, 500);
 }
 
+#define FORBIDDEN                                                                                  \
+    (struct answer)                                                                                \
+    {                                                                                              \
+        .status = 403, .body = STATUS("403", "Forbidden", "no relationship found")                 \
+    }
+
+/* The Node authorizer learns of a pod a little later than the pod's node. */
+static void rights_that_come_late_are_waited_for(void **state)
+{
+    struct fake *fake = *state;
+    struct ask ask = ask_of(fake, DV_VERB_GET);
+
+    fake_connect(fake);
+    ask.request.may_be_early = true;
+    fake_answer(fake, FORBIDDEN);
+    fake_answer(fake, FORBIDDEN);
+    fake_reply(fake, OBJECT("a", "ua", "7"));
+    start(&ask);
+    fake_wait(fake, &fake->n_asked, 1);
+    fake_advance(fake, 200);
+    assert_int_equal(fake->n_asked, 1);
+    fake_advance(fake, 3000);
+    wait(&ask);
+    assert_int_equal(ask.code, 0);
+    assert_int_equal(ask.version, 7);
+    assert_int_equal(fake->n_asked, 3);
+}
+
+static void rights_that_do_not_come_are_told(void **state)
+{
+    struct fake *fake = *state;
+    struct ask early = ask_of(fake, DV_VERB_GET);
+    struct ask other = ask_of(fake, DV_VERB_GET);
+    struct ask brief = ask_of(fake, DV_VERB_GET);
+    struct ask dropped = ask_of(fake, DV_VERB_GET);
+
+    fake_connect(fake);
+    fake->otherwise = FORBIDDEN;
+    run(&other); /* which is for no pod */
+    assert_int_equal(other.code, 403);
+    assert_int_equal(fake->n_asked, 1);
+    early.request.may_be_early = true;
+    start(&early);
+    fake_advance(fake, 5000);
+    assert_int_equal(early.n_done, 0);
+    fake_advance(fake, 5000);
+    wait(&early);
+    assert_int_equal(early.code, 403);
+    assert_str(early.message, "no relationship found");
+    assert_int_equal(fake->n_asked, 7);
+    brief.request.may_be_early = true;
+    brief.request.timeout_ms = 500; /* before the second repetition */
+    start(&brief);
+    fake_advance(fake, 450);
+    wait(&brief);
+    assert_int_equal(brief.code, 403);
+    dropped.request.may_be_early = true;
+    start(&dropped);
+    fake_advance(fake, 100);
+    dv_request_cancel(dv_remote_cluster(fake->remote), &dropped.request);
+    wait(&dropped);
+    assert_int_equal(dropped.code, 499);
+}
+
 static void gives_up_at_the_deadline(void **state)
 {
     struct fake *fake = *state;
@@ -545,6 +609,8 @@ int main(void)
         TEST(hands_on_warnings),
         TEST(comes_again_when_the_server_said),
         TEST(a_busy_server_that_says_nothing_more_is_a_failure),
+        TEST(rights_that_come_late_are_waited_for),
+        TEST(rights_that_do_not_come_are_told),
         TEST(gives_up_at_the_deadline),
         TEST(tries_older_versions_of_a_kind),
         TEST(is_cancelled_at_any_time),

@@ -123,6 +123,7 @@ static void ask(struct dv_runner_job *job, const struct dv_volume_token *wanted)
         .name = pod->spec.service_account_name.n > 0 ? pod->spec.service_account_name
                                                      : DV_STR("default"),
         .value = value,
+        .may_be_early = true,
         .done = on_token,
     };
     job->cancel = cancel;

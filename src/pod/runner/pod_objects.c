@@ -102,6 +102,7 @@ static bool on_reference(void *ctx, const struct dv_reference *reference)
         .verb = DV_VERB_GET,
         .kind = dv_kind(is_secret ? DV_KIND_SECRET : DV_KIND_CONFIG_MAP),
         .name = dv_str_copy(reference->name, op->arena),
+        .may_be_early = true,
         .done = on_get,
     };
     *dv_vec_add_in(&op->priv.gets, op->arena) = get;
