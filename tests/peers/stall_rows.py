@@ -4,6 +4,7 @@ import stall_claims
 import stall_devices
 import stall_listings
 import stall_lists
+import stall_node_api
 import stall_objects
 import stall_runtime
 import stall_sched
@@ -19,5 +20,5 @@ class Row:
 def groups():
     """(name, rows, options of davitd...), in turn."""
     for part in (stall_objects, stall_lists, stall_devices, stall_listings, stall_sched,
-                 stall_claims, stall_runtime):
+                 stall_claims, stall_runtime, stall_node_api):
         yield from part.groups(Row)
