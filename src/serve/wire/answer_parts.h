@@ -1,6 +1,6 @@
-/* answer_parts.h - a long answer that is made in parts: a worker prints one, and the next when the client
- * has taken most of it. So the first byte goes out before the last object was looked at, and the
- * answer never lies in memory as a whole.
+/* answer_parts.h - a long answer that is made in parts: a worker prints one, and the next when the
+ * client has taken most of it. So the first byte goes out before the last object was looked at, and
+ * the answer never lies in memory as a whole.
  *
  * The client may leave while a worker prints. What that reads must therefore not be the call's: the
  * call ends with the client, the parts when both are done. */
