@@ -73,14 +73,16 @@ bool dv_remote_list_take(struct dv_remote_view *view, dv_str text, struct dv_err
     return true;
 }
 
-/* Whether the view shows the object that a list begins with; if the list is empty, whether the view
- * shows nothing. */
+/* Whether the view shows the object that a list begins with, unless that is newer than all that was
+ * told: a watch is about to tell it then. If the list is empty, whether the view shows nothing. */
 static bool has_first(const struct dv_remote_view *view, const struct dv_remote_page *page)
 {
     const struct dv_object *shown;
 
     if (page->n_objects == 0)
         return dv_view_n(&view->view) == 0;
+    if (page->objects[0]->version > view->version)
+        return true;
     shown =
         dv_view_get(&view->view, page->objects[0]->meta->namespace, page->objects[0]->meta->name);
     return shown && dv_str_eq(shown->meta->uid, page->objects[0]->meta->uid);

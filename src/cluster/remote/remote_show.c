@@ -14,11 +14,18 @@ static void change(struct dv_remote_view *view, const struct dv_api_object_meta 
     view->is_in_callback = false;
 }
 
+bool dv_remote_view_has_another(const struct dv_remote_view *view, const struct dv_object *now)
+{
+    const struct dv_object *shown = dv_view_get(&view->view, now->meta->namespace, now->meta->name);
+
+    return shown && !dv_str_eq(shown->meta->uid, now->meta->uid);
+}
+
 void dv_remote_view_tell(struct dv_remote_view *view, struct dv_object *now)
 {
     struct dv_object *old = dv_view_get(&view->view, now->meta->namespace, now->meta->name);
 
-    if (old && !dv_str_eq(old->meta->uid, now->meta->uid)) {
+    if (dv_remote_view_has_another(view, now)) {
         /* The uid is another one: the old object went and a new one took its name while nobody
          * watched. Both are told, as the watch would have done. */
         dv_remote_view_tell_gone(view, old);

@@ -308,6 +308,11 @@ static bool take_event(struct dv_remote_view *view, dv_str line, struct dv_err *
         return dv_fail(err, DV_INTERNAL, "version %llu came after %llu",
                        (unsigned long long)event.version, (unsigned long long)view->version);
     }
+    if (event.type != DV_REMOTE_BOOKMARK && dv_remote_view_has_another(view, event.object)) {
+        view->next = KUBE_LISTING;
+        dv_object_unref(event.object);
+        return dv_fail(err, DV_INTERNAL, "an object has another UID, and its end was not told");
+    }
     view->version = event.version;
     view->has_progress = true;
     dv_remote_view_tell_trouble(view, NULL);

@@ -81,6 +81,9 @@ static inline bool dv_remote_view_is_live(const struct dv_remote_view *view)
     return !view->is_closed && view->state != KUBE_ENDED;
 }
 
+/* Whether the view shows another object of that name. Of one database a watch tells the end of that
+ * first. */
+bool dv_remote_view_has_another(const struct dv_remote_view *view, const struct dv_object *now);
 /* The object is there, or has gone. One that the view shows in the same version is told again only
  * when the list is of another database, whose versions mean something else. */
 void dv_remote_view_tell(struct dv_remote_view *view, struct dv_object *now);
@@ -98,9 +101,8 @@ DV_CHECKED bool dv_remote_list_take(struct dv_remote_view *view, dv_str text, st
 /* The list is whole: finds what it has not. */
 void dv_remote_list_end(struct dv_remote_view *view);
 /* Whether the database that a list of one object came from is the one that the view knows: its
- * version did not go back, and the first object is shown, with that UID. A database that was
- * replaced has neither; objects that came and went meanwhile may look the same, and then a whole
- * list costs little. */
+ * version did not go back, and what it has of before that version is shown, with that UID. Changes
+ * that were made meanwhile are left to the watch, which tells each of them. */
 DV_CHECKED bool dv_remote_list_check(struct dv_remote_view *view, dv_str text, bool *is_same,
                                      struct dv_err *err);
 /* Tells a portion of that. False: there is more, or the view is not live any more. */

@@ -86,14 +86,34 @@ static void is_noticed_by_uids(void **state)
 
     fake_begin(fake);
     fake_advance(fake, 11000);
-    fake_reply(fake, PAGE("90", "more", OBJECT("a", "new", "81")));
-    fake_reply(fake, LIST("90", OBJECT("a", "new", "81") "," OBJECT("b", "newb", "82")));
+    fake_reply(fake, PAGE("90", "more", OBJECT("a", "new", "4")));
+    fake_reply(fake, LIST("90", OBJECT("a", "new", "4") "," OBJECT("b", "newb", "82")));
     fake_stream(fake, "");
     fake_finish(fake);
     fake_expect(fake, CHECKS);
     fake_expect(fake, LISTS);
     fake_expect(fake, WATCHES("90"));
-    fake_expect_log(fake, "-a +a@81 -b +b@82 ");
+    fake_expect_log(fake, "-a +a@4 -b +b@82 ");
+}
+
+/* The first object is newer than what was seen, which may be: the watch tells. */
+static void is_noticed_by_uids_on_the_watch(void **state)
+{
+    struct fake *fake = *state;
+
+    fake_begin(fake);
+    fake_advance(fake, 11000);
+    fake_reply(fake, PAGE("90", "more", OBJECT("a", "new", "81")));
+    fake_stream(fake, EVENT("ADDED", OBJECT("a", "new", "81")));
+    fake_reply(fake, LIST("90", OBJECT("a", "new", "81") "," OBJECT("b", "newb", "4")));
+    fake_stream(fake, "");
+    fake_finish(fake);
+    fake_expect(fake, CHECKS);
+    fake_expect(fake, WATCHES("5"));
+    fake_expect_log(fake, "lost ");
+    fake_advance(fake, 3000);
+    fake_expect(fake, LISTS);
+    fake_expect_log(fake, "-a +a@81 -b +b@4 back ");
 }
 
 static void is_noticed_when_nothing_is_left(void **state)
@@ -180,6 +200,7 @@ int main(void)
         TEST(is_noticed_after_a_watch_that_ended_early),
         TEST(is_noticed_on_a_watch_that_says_nothing),
         TEST(is_noticed_by_uids),
+        TEST(is_noticed_by_uids_on_the_watch),
         TEST(is_noticed_when_nothing_is_left),
         TEST(a_backup_is_told_whole),
         TEST(a_version_that_is_too_large_leads_to_a_list),
