@@ -26,8 +26,8 @@
 /* How late it may be noticed that the clock was set past the end of a token. */
 #define EXPIRY_LOOK_S 10
 
-/* What the entry of a pod's token takes with its texts: each pod has one. */
-#define ENTRY_BYTES (sizeof(struct entry) + 448u)
+/* Room for the audiences of most tokens. */
+#define AUDIENCE_BYTES 64u
 
 struct entry {
     struct dv_token token;
@@ -62,9 +62,19 @@ static struct dv_strs copy_texts(const struct dv_strs *texts, struct dv_arena *a
     return copy;
 }
 
+/* How much an entry takes with its texts: every pod has a token. */
+static size_t entry_bytes(dv_str hash, const struct dv_api_user_info *user)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *trial = dv_arena_new();
+    struct dv_api_user_info copy;
+
+    dv_message_copy(&dv_message_user_info, user, trial, &copy);
+    return sizeof(struct entry) + hash.n + dv_arena_used_bytes(trial) + AUDIENCE_BYTES;
+}
+
 static struct entry *entry_new(dv_str hash, const struct dv_api_user_info *user)
 {
-    struct dv_arena *arena = dv_arena_new_sized(ENTRY_BYTES);
+    struct dv_arena *arena = dv_arena_new_sized(entry_bytes(hash, user));
     struct entry *entry = DV_NEW(arena, struct entry);
 
     entry->arena = arena;
