@@ -22,8 +22,8 @@
 #define RETRY_FIRST_MS 500u
 #define RETRY_MAX_MS 30000u
 #define RETRY_JITTER_PER_MILLE 200u
-/* The kubelet tells that often that nothing has changed, and looks at memory and disk at the same
- * time. Pressure is over when it was not seen for as long. */
+/* The kubelet tells that often that nothing has changed. Memory and disk are looked at at the same
+ * time: pressure is told from one look that finds it to the next one that does not. */
 #define HEARTBEAT_MS 300000u
 #define CONFLICT 409
 #define STATUS_BYTES_MAX (1u << 20)
