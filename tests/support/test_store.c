@@ -6,7 +6,6 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/list.h"
-#include "base/str.h"
 #include "base/vec.h"
 #include "loop/loop.h"
 #include "support/dvtest.h"

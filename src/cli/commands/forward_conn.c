@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "cli/cli.h"
+#include "loop/loop.h"
 #include "rest/rest.h"
 #include "upgrade/spdy_streams.h"
 
