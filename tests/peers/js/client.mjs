@@ -2,6 +2,7 @@
 //
 // Prints "ok SCENARIO" and exits with 0, or "FAIL SCENARIO: reason" and exits with 1.
 import assert from "node:assert/strict";
+import { Readable, Writable } from "node:stream";
 
 import * as k8s from "@kubernetes/client-node";
 
@@ -177,7 +178,42 @@ async function gone(config) {
     assert.deepEqual(errors, [["ERROR", 410]]);
 }
 
-const scenarios = { crud, objects, watch, informer, gone };
+// A stream that keeps what is written to it.
+class Kept extends Writable {
+    text = "";
+    _write(chunk, _encoding, done) {
+        this.text += chunk;
+        done();
+    }
+}
+
+// Runs a command in the pod "p" and returns what it printed, and its end as the server tells it.
+async function run(config, command, input) {
+    const [out, err] = [new Kept(), new Kept()];
+    const status = await new Promise((resolve, reject) => {
+        new k8s.Exec(config)
+            .exec(NAMESPACE, "p", "main", command, out, err, input ?? null, false, resolve)
+            .then((socket) => socket.on("error", reject), reject);
+    });
+    return { out: out.text, err: err.text, status };
+}
+
+// Commands and logs of the pod "p", whose container prints "begun" and sleeps.
+async function streams(config) {
+    const good = await run(config, ["sh", "-c", "echo out; echo err >&2"]);
+    assert.deepEqual([good.out, good.err, good.status.status], ["out\n", "err\n", "Success"]);
+    const bad = await run(config, ["sh", "-c", "exit 5"]);
+    assert.equal(bad.status.status, "Failure");
+    assert.equal(bad.status.details.causes[0].message, "5");
+    const line = await run(config, ["head", "-n", "1"], Readable.from(["first\n"]));
+    assert.equal(line.out, "first\n");
+    const log = new Kept();
+    const following = await new k8s.Log(config).log(NAMESPACE, "p", "main", log, { follow: true });
+    await until(() => log.text === "begun\n", "the log");
+    following.abort();
+}
+
+const scenarios = { crud, objects, watch, informer, gone, streams };
 const [file, name] = process.argv.slice(2);
 const config = new k8s.KubeConfig();
 config.loadFromFile(file);
