@@ -255,6 +255,13 @@ static void a_client_that_does_not_read_pushes_back(void **state)
     wait_got(fixture, "I do send");
     assert_int_equal(door.n_ended, 0);
     advance(fixture, 1);
+    /* On a busy machine the kernel may take more bytes late; then the time begins anew. */
+    for (int i = 0; i < 100 && door.n_ended == 0; i++) {
+        while (dv_rest_tunnel_send(&door.tunnel, (dv_str){block, sizeof(block)}, &err))
+            ;
+        settle(fixture);
+        advance(fixture, 5000);
+    }
     wait_count(fixture, &door.n_ended, 1);
     assert_err(&door.ended, DV_DEADLINE_EXCEEDED, "did not take");
     client_close(&client);
