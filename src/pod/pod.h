@@ -92,7 +92,6 @@ struct dv_pod_spec {
     dv_str owner_start;        /* when that process was started; set when the pod is admitted */
     dv_str owner_cgroup;
     enum dv_pod_origin origin;
-    bool may_run; /* somebody has asked how to start its containers, or may have */
 };
 
 /* Reads a core/v1 Pod from JSON, of origin node, into `arena`, which also keeps what the spec needs
@@ -326,10 +325,6 @@ struct dv_pod_start {
         struct dv_pod_operation op;   /* its pod is NULL from when its plugins are asked */
         const struct dv_pod_ref *ref; /* until dv_pods_start_container returns */
         dv_str container;             /* until dv_pods_start_container returns */
-        struct dv_arena *arena;       /* of the next two; NULL: nothing was written */
-        struct dv_pod_ref known_ref;  /* what was asked for, while it is being written */
-        dv_str known_container;
-        struct dv_store_write write;
         size_t i_container;
         struct dv_device_run run;
     } priv;
@@ -402,6 +397,7 @@ struct dv_pod_view {
     bool is_brief;  /* what it waits for is under way, and ends by itself */
     uint64_t since_wall_ns;
     bool was_admitted; /* before the operation that is under way, if there is one */
+    bool may_run;      /* somebody has asked how to start its containers, or may have */
     bool has_ended;    /* what ran in it has ended */
     bool is_owned;     /* what the annotations name as its owner has been seen at work */
 };

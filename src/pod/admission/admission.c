@@ -21,10 +21,8 @@
  *                                  |          |            '------> not released
  *                                  '----------'-------------------> not here, not released
  *
- *   container's start    asked -> open <-> note, the first time
- *                                  |
- *                                  '-----> prepare again -> find specs and plugins -> ask -> ready
- *                                               '------------------'----------------'-> not ready
+ *   container's start    asked -> open -> prepare again -> find specs and plugins -> ask -> ready
+ *                                  '------------'------------------'----------------'-> not ready
  *
  * Crash safety lies in the order. A pod is on the disk only when it has all it asked for, in one
  * transaction with its devices; claims write their intent themselves before a driver is called.
@@ -78,7 +76,6 @@ enum step {
 
     START_ASKED,
     START_OPEN,
-    NOTE_START, /* that containers of the pod may run, before anybody can start one */
     PREPARE_AGAIN,
     FIND_SPECS,   /* the CDI names of what was prepared again can be found */
     FIND_PLUGINS, /* they have come since davitd started, where the caller needs that */
@@ -137,9 +134,7 @@ static const struct dv_pod_step steps[] = {
 
     /* The start of a container. Whatever becomes of it, the pod keeps what it holds. */
     [START_ASKED]     = {.done = START_OPEN},
-    [START_OPEN]      = {.does = dv_start_open,     .done = PREPARE_AGAIN, .more = NOTE_START,
-                         .failed = NOT_READY},
-    [NOTE_START]      = {.does = dv_start_note,     .done = START_OPEN, .failed = NOT_READY},
+    [START_OPEN]      = {.does = dv_start_open,     .done = PREPARE_AGAIN, .failed = NOT_READY},
     [PREPARE_AGAIN]   = {.does = dv_start_prepare,  .done = FIND_SPECS, .failed = NOT_READY,
                          .cancel = dv_pod_operation_cancel_claims},
     [FIND_SPECS]      = {.does = dv_start_find_specs, .done = FIND_PLUGINS, .failed = NOT_READY},

@@ -90,7 +90,6 @@ enum dv_pod_outcome dv_start_find_specs(struct dv_pod_operation *op);
 /* step_save.c */
 enum dv_pod_outcome dv_admit_save(struct dv_pod_operation *op);
 enum dv_pod_outcome dv_release_give_back(struct dv_pod_operation *op);
-enum dv_pod_outcome dv_start_note(struct dv_pod_operation *op);
 
 /* step_end.c: the last ones. Their operation may be gone when they return. */
 enum dv_pod_outcome dv_admit_end_admitted(struct dv_pod_operation *op);

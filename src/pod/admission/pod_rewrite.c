@@ -1,5 +1,6 @@
 /* pod_rewrite.c - a store that lost what it had gets all pods again, until it has them. */
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/map.h"
@@ -19,6 +20,20 @@
 #define RETRY_MAX_MS 30000u
 #define RETRY_JITTER_PER_MILLE 200u
 
+static dv_str row_of(const struct dv_pod *pod, struct dv_arena *arena)
+{
+    struct dv_buf text;
+    dv_str row;
+
+    if (pod->row.n > 0)
+        return dv_str_copy(pod->row, arena);
+    dv_buf_init(&text, DV_POD_ROW_BYTES_MAX);
+    dv_pod_row_print_object(&pod->spec, pod->object, &text);
+    row = dv_str_copy(dv_buf_str(&text), arena); /* it was written before, so it fits */
+    dv_buf_fini(&text);
+    return row;
+}
+
 /* Collects all pods at the moment when the write is put together. These rows come first in the
  * write, so that a release or an admission in the same write overwrites its pod's row. */
 static void gather(struct dv_save *save)
@@ -35,9 +50,9 @@ static void gather(struct dv_save *save)
         const struct dv_pod *pod = entry->value;
 
         if (pod->was_admitted)
-            changes[n++] = (struct dv_store_change){DV_STORE_PUT, DV_TABLE_PODS,
-                                                    dv_str_copy(pod->spec.ref.uid, arena),
-                                                    dv_pod_row_of(pod, arena)};
+            changes[n++] =
+                (struct dv_store_change){DV_STORE_PUT, DV_TABLE_PODS,
+                                         dv_str_copy(pod->spec.ref.uid, arena), row_of(pod, arena)};
     }
     at = 0;
     while ((entry = dv_map_next(&pods->ended, &at)) != NULL)

@@ -5,7 +5,6 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "pod/admission/pod_parse.h"
-#include "pod/admission/pods.h"
 #include "pod/pod.h"
 #include "resource/resource.h"
 #include "json/json.h"
@@ -27,21 +26,12 @@ bool dv_pod_origin_is_agents(enum dv_pod_origin origin)
     return origin == DV_POD_ORIGIN_API || origin == DV_POD_ORIGIN_FILE;
 }
 
-/* How rows begin that say whether the pod may run. It is the first member, so that the text of a
- * long pod need not be read to change it. */
-#define MAY_NOT_RUN "{\"mayRun\":false,"
-#define MAY_RUN "{\"mayRun\":true,"
-#define ROW_HEAD "%s\"origin\":\"%s\",\"ownerStart\":\"%.*s\",\"pod\":"
-
-static const char *begin_of(const struct dv_pod_spec *spec)
-{
-    return spec->may_run ? MAY_RUN : MAY_NOT_RUN;
-}
+#define ROW_HEAD "{\"origin\":\"%s\",\"ownerStart\":\"%.*s\",\"pod\":"
 
 dv_str dv_pod_row_print(const struct dv_pod_spec *spec, dv_str json, struct dv_arena *arena)
 {
-    return dv_str_printf(arena, ROW_HEAD "%.*s}", begin_of(spec), origins[spec->origin],
-                         DV_FMT(spec->owner_start), DV_FMT(json));
+    return dv_str_printf(arena, ROW_HEAD "%.*s}", origins[spec->origin], DV_FMT(spec->owner_start),
+                         DV_FMT(json));
 }
 
 void dv_pod_row_print_object(const struct dv_pod_spec *spec, const struct dv_object *object,
@@ -49,29 +39,9 @@ void dv_pod_row_print_object(const struct dv_pod_spec *spec, const struct dv_obj
 {
     const struct dv_api_version *version = &object->kind->versions[0];
 
-    dv_buf_printf(row, ROW_HEAD, begin_of(spec), origins[spec->origin], DV_FMT(spec->owner_start));
+    dv_buf_printf(row, ROW_HEAD, origins[spec->origin], DV_FMT(spec->owner_start));
     dv_encode_json_text(version->message, object->value, version, object->kind->name, row);
     dv_buf_add_char(row, '}');
-}
-
-dv_str dv_pod_row_of(const struct dv_pod *pod, struct dv_arena *arena)
-{
-    const dv_str not_yet = DV_STR(MAY_NOT_RUN);
-    struct dv_buf text;
-    dv_str row;
-
-    dv_buf_init(&text, DV_POD_ROW_BYTES_MAX);
-    if (pod->row.n == 0) {
-        dv_pod_row_print_object(&pod->spec, pod->object, &text);
-    } else if (pod->spec.may_run && dv_str_starts_with(pod->row, not_yet)) {
-        dv_buf_add_c(&text, MAY_RUN); /* it is shorter, so that the row still fits */
-        dv_buf_add(&text, dv_str_slice(pod->row, not_yet.n, pod->row.n));
-    } else {
-        dv_buf_add(&text, pod->row);
-    }
-    row = dv_str_copy(dv_buf_str(&text), arena); /* it was written before, so it fits */
-    dv_buf_fini(&text);
-    return row;
 }
 
 /* Reads the origin and the owner's start from the annotations of an old row, which is the Pod
@@ -103,14 +73,6 @@ static bool read_origin(const struct dv_json *row, struct dv_pod_spec *spec, str
     return dv_json_fail(node, err, "is none that is known");
 }
 
-static bool read_may_run(const struct dv_json *row, struct dv_pod_spec *spec, struct dv_err *err)
-{
-    const struct dv_json *node = dv_json_get(row, DV_STR("mayRun"));
-
-    spec->may_run = true;
-    return !node || dv_json_as_bool(node, &spec->may_run, err);
-}
-
 bool dv_pod_row_parse(dv_str row, struct dv_arena *arena, struct dv_pod_spec *spec,
                       struct dv_err *err)
 {
@@ -125,12 +87,11 @@ bool dv_pod_row_parse(dv_str row, struct dv_arena *arena, struct dv_pod_spec *sp
     if (dv_json_get(doc, DV_STR("metadata"))) { /* an old row, which is the Pod alone */
         if (!dv_pod_spec_parse_tree(doc, arena, &made, err) || !read_marks(doc, &made, err))
             return false;
-        made.may_run = true;
     } else {
         const struct dv_json *pod = dv_json_require(doc, DV_STR("pod"), err);
 
         if (!pod || !dv_pod_spec_parse_tree(pod, arena, &made, err) ||
-            !read_origin(doc, &made, err) || !read_may_run(doc, &made, err) ||
+            !read_origin(doc, &made, err) ||
             !dv_pod_optional_str(doc, DV_STR("ownerStart"), &made.owner_start, err))
             return false;
     }

@@ -1,9 +1,8 @@
 /* pod_row.h - a pod as the store has it:
  *
- *     {"mayRun": false, "origin": "api", "ownerStart": "4711", "pod": {"metadata": {...}, ...}}
+ *     {"origin": "api", "ownerStart": "4711", "pod": {"metadata": {...}, "spec": {...}}}
  *
- * What davit itself knows of a pod stands beside it, where nobody who writes pods can. A row that
- * does not say whether the pod may run was written before that was kept: it may. Until 0.1
+ * What davit itself knows of a pod stands beside it, where nobody who writes pods can. Until 0.1
  * rows were the Pod alone, and annotations in it said the rest: they are still read, and `davit
  * state import` writes them. */
 #ifndef DV_POD_ROW_H
@@ -18,7 +17,6 @@ struct dv_arena;
 struct dv_buf;
 struct dv_err;
 struct dv_object;
-struct dv_pod;
 struct dv_pod_spec;
 
 /* The longest row: a Pod of the API has up to 3 MiB, perhaps as protobuf; as JSON it is longer. */
@@ -30,8 +28,6 @@ dv_str dv_pod_row_print(const struct dv_pod_spec *spec, dv_str json, struct dv_a
  * nothing else, so that a worker may call it. */
 void dv_pod_row_print_object(const struct dv_pod_spec *spec, const struct dv_object *object,
                              struct dv_buf *row);
-/* The row of a pod as it is now, in `arena`. */
-dv_str dv_pod_row_of(const struct dv_pod *pod, struct dv_arena *arena);
 /* Keeps `row`, which lives as long as the arena. Fails as dv_pod_spec_parse. */
 DV_CHECKED bool dv_pod_row_parse(dv_str row, struct dv_arena *arena, struct dv_pod_spec *spec,
                                  struct dv_err *err);

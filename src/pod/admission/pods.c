@@ -188,6 +188,7 @@ static struct dv_pod_view view_of(const struct dv_pod *pod)
                                      : pod->state == DV_POD_ADMITTING && pod->awaited.n > 0,
         .since_wall_ns = pod->since_wall_ns,
         .was_admitted = pod->was_admitted,
+        .may_run = pod->may_run,
         .has_ended = pod->has_ended,
         .is_owned = dv_owner_runs(pod->owner),
     };
@@ -380,7 +381,8 @@ static bool load_row(void *ctx, const struct dv_store_row *row, struct dv_err *e
     pod->row = text;
     pod->state = DV_POD_ADMITTED;
     pod->was_admitted = true;
-    pod->is_start_noted = spec.may_run;
+    /* whether a container was started is not on the disk, so the pod gets its grace period */
+    pod->may_run = true;
     dv_pods_add(pods, pod);
     dv_device_activate_pod(dv_device_manager_state(pods->options.devices), spec.ref.uid);
     pod->owner = dv_owner_watch(pod);

@@ -41,7 +41,7 @@ struct dv_pod {
     struct dv_pod *older;   /* the next one of that name, by time of arrival */
     enum dv_pod_state state;
     bool was_admitted;
-    bool is_start_noted;                        /* spec.may_run is on the disk */
+    bool may_run;                               /* a container may have been started */
     bool has_ended;                             /* what ran in it has ended */
     struct dv_owner *owner;                     /* NULL: nobody that is watched */
     struct dv_buf awaited;                      /* what it waits for; up to DV_POD_AWAITED_BYTES */

@@ -307,18 +307,6 @@ static void watch(struct run *run)
         dv_process_watch(&run->process, run->runs->pods->loop, pid, start, on_process_ended);
 }
 
-/* Whether every container of the pod has been told to have ended. */
-static bool has_all_ended(const struct dv_pod *pod, const struct dv_runs *runs)
-{
-    for (size_t i = 0; i < pod->spec.n_containers; i++) {
-        const struct run *run = find(runs, pod->spec.containers[i].name);
-
-        if (!run || run->status.state.running)
-            return false;
-    }
-    return true;
-}
-
 bool dv_runs_load(void *ctx, const struct dv_store_row *row, struct dv_err *err)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
@@ -326,7 +314,6 @@ bool dv_runs_load(void *ctx, const struct dv_store_row *row, struct dv_err *err)
     struct dv_json_opts opts = {.bytes_max = DV_STORE_VALUE_BYTES_MAX};
     const struct dv_json *doc = dv_json_parse(row->value, &opts, arena, err);
     struct dv_runs *runs;
-    struct dv_pod *pod;
 
     if (!doc ||
         !dv_decode_json(&dv_message_pod_status, doc, DV_UNKNOWN_DROP, arena, &status, NULL, err))
@@ -339,9 +326,6 @@ bool dv_runs_load(void *ctx, const struct dv_store_row *row, struct dv_err *err)
         watch(run);
     }
     touch(runs);
-    pod = dv_map_get(&runs->pods->by_uid, row->key);
-    if (pod)
-        pod->spec.may_run |= !has_all_ended(pod, runs);
     return true;
 }
 
@@ -445,7 +429,7 @@ void dv_pods_tell_started(struct dv_pods *pods, struct dv_pod_telling *telling,
         return;
     }
     runs = runs_of(pods, pod->spec.ref.uid);
-    pod->spec.may_run = true;
+    pod->may_run = true;
     if (!is_same) {
         run = run ? run : add(runs);
         begin_run(run, container, pid, start);
@@ -454,6 +438,18 @@ void dv_pods_tell_started(struct dv_pods *pods, struct dv_pod_telling *telling,
     }
     /* also what is known already: its write may have failed when it was first told */
     save(runs, telling);
+}
+
+/* Whether every container of the pod has been told to have ended. */
+static bool has_all_ended(const struct dv_pod *pod, const struct dv_runs *runs)
+{
+    for (size_t i = 0; i < pod->spec.n_containers; i++) {
+        const struct run *run = find(runs, pod->spec.containers[i].name);
+
+        if (!run || run->status.state.running)
+            return false;
+    }
+    return true;
 }
 
 void dv_pods_tell_ended(struct dv_pods *pods, struct dv_pod_telling *telling,
@@ -490,7 +486,7 @@ void dv_pods_tell_ended(struct dv_pods *pods, struct dv_pod_telling *telling,
         touch(runs);
     }
     if (has_all_ended(pod, runs))
-        pod->spec.may_run = false;
+        pod->may_run = false;
     save(runs, telling);
 }
 

@@ -137,7 +137,6 @@ enum dv_pod_outcome dv_admit_end_admitted(struct dv_pod_operation *op)
         dv_pods_add(op->pods, pod);
     }
     pod->was_admitted = true;
-    pod->is_start_noted = pod->spec.may_run;
     pod->owner = dv_owner_watch(pod);
     dv_pod_set_state(pod, DV_POD_ADMITTED);
     dv_log(DV_LOG_INFO, "pod: admitted", DV_F_STR("pod", pod->full_name),
@@ -230,7 +229,6 @@ static enum dv_pod_outcome end_start(struct dv_pod_operation *op, const struct d
 {
     struct dv_pod_start *start = dv_start_of(op);
 
-    dv_arena_free(start->priv.arena);
     dv_pods_end_one(op->pods);
     start->done(start, err); /* last: it may free the start */
     return DV_STEP_PENDING;

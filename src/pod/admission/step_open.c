@@ -44,7 +44,6 @@ static bool open_pod(struct dv_pod_admission *admission, struct dv_err *err)
         return false;
     if (spec->ref.uid.n == 0)
         spec->ref.uid = dv_str_copy(old ? old->spec.ref.uid : dv_random_uuid(uid), input->arena);
-    spec->may_run = old && old->spec.may_run;
     if (spec->object)
         spec->object->metadata.uid = spec->ref.uid;
     admission->priv.old = old;
@@ -122,6 +121,6 @@ enum dv_pod_outcome dv_start_open(struct dv_pod_operation *op)
         return dv_pod_operation_post(op, DV_STEP_FAILED);
     }
     op->pod = pod;
-    pod->spec.may_run = true;
-    return pod->is_start_noted ? DV_STEP_DONE : DV_STEP_MORE;
+    pod->may_run = true;
+    return DV_STEP_DONE;
 }

@@ -1,8 +1,5 @@
-/* step_save.c - a pod goes to the disk, or from it, in one transaction with its devices; and the
- * disk learns that its containers may run. */
-#include "base/arena.h"
+/* step_save.c - a pod goes to the disk, or from it, in one transaction with its devices. */
 #include "base/buf.h"
-#include "base/defs.h"
 #include "base/err.h"
 #include "base/str.h"
 #include "device/device.h"
@@ -47,11 +44,6 @@ enum dv_pod_outcome dv_admit_save(struct dv_pod_operation *op)
 {
     struct dv_pod_admission *admission = dv_admission_of(op);
 
-    if (admission->priv.old && admission->priv.old->spec.may_run && !op->pod->spec.may_run) {
-        /* somebody has asked since the row was printed */
-        op->pod->spec.may_run = true;
-        op->pod->row = dv_pod_row_of(op->pod, op->pod->arena);
-    }
     admission->priv.change = (struct dv_store_change){
         .kind = DV_STORE_PUT,
         .table = DV_TABLE_PODS,
@@ -98,46 +90,5 @@ enum dv_pod_outcome dv_release_give_back(struct dv_pod_operation *op)
             .kind = DV_STORE_PUT, .table = DV_TABLE_PODS, .key = key, .value = DV_STR("{}")};
     }
     dv_device_manager_save(op->pods->options.devices, &release->priv.save);
-    return DV_STEP_PENDING;
-}
-
-/* ---- start of a container ---- */
-
-static void on_noted(struct dv_store_write *write, const struct dv_err *err)
-{
-    struct dv_pod_start *start = DV_CONTAINER(write, struct dv_pod_start, priv.write);
-    struct dv_pod_operation *op = &start->priv.op;
-    struct dv_pod *pod = dv_pods_get(op->pods, &start->priv.known_ref);
-
-    /* Meanwhile the pod may have been released, or admitted anew: it is looked for again. */
-    start->priv.ref = &start->priv.known_ref;
-    start->priv.container = start->priv.known_container;
-    if (pod && !err)
-        pod->is_start_noted = pod->spec.may_run;
-    dv_pod_operation_go(op, err ? dv_pod_operation_fail(op, err) : DV_STEP_DONE);
-}
-
-/* Who gets the options of a container may start it at once. So that is on the disk first: a pod
- * that may run has its grace period also after a restart, and one that cannot ends at once. */
-enum dv_pod_outcome dv_start_note(struct dv_pod_operation *op)
-{
-    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
-    struct dv_pod_start *start = dv_start_of(op);
-    const struct dv_pod *pod = op->pod;
-    struct dv_store_change change = {
-        .kind = DV_STORE_PUT,
-        .table = DV_TABLE_PODS,
-        .key = pod->spec.ref.uid,
-        .value = dv_pod_row_of(pod, arena),
-    };
-
-    if (!start->priv.arena)
-        start->priv.arena = dv_arena_new();
-    start->priv.known_container = dv_str_copy(start->priv.container, start->priv.arena);
-    start->priv.known_ref =
-        (struct dv_pod_ref){.uid = dv_str_copy(pod->spec.ref.uid, start->priv.arena)};
-    op->pod = NULL;
-    start->priv.write.done = on_noted;
-    dv_store_write(op->pods->options.store, &start->priv.write, &change, 1);
     return DV_STEP_PENDING;
 }

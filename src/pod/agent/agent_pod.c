@@ -433,7 +433,7 @@ static struct dv_agent_facts facts_of(const struct dv_agent_pod *pod)
         facts.runtime = dv_runner_state(pod->agent->options.runner, pod->uid);
 
     if (dv_pods_find(pod->agent->options.pods, &ref, &view)) {
-        facts.may_run = view.spec->may_run;
+        facts.may_run = view.may_run;
         facts.has_ended |= view.has_ended;
     }
     if (!value)

@@ -210,50 +210,6 @@ static void a_pod_that_runs_survives_a_restart(void **state)
     assert_int_equal(pod_of(world, "p1")->status.start_time.seconds, since.seconds);
 }
 
-/* Only who may have been started has a grace period, whether or not davitd was started anew since;
- * also when it was told about, or admitted, without anybody asking for options. */
-static void what_nobody_started_ends_at_once_after_a_restart(void **state)
-{
-    struct world *world = *state;
-
-    create_pod(world, "p1", 1, NULL);
-    create_pod(world, "p2", 1, NULL);
-    create_pod(world, "p3", 1, NULL);
-    expect(world, "p1", READY);
-    expect(world, "p3", READY);
-    assert_null(start_by_hand(world, "p2"));
-    assert_null(start_by_hand(world, "p2")); /* which the disk knows already */
-    assert_null(tell_started(world, "p3", "c", 0));
-    for (int i = 0; i < 2; i++)
-        restart(world, i == 1 ? ALL_RESTARTS : NOTHING);
-    for (int i = 1; i <= 3; i++)
-        delete_pod(world, text(world, "p%d", i), -1);
-    pass(world, 2000);
-    assert_string_equal(phase_of(world, "p1"), "-");
-    expect_held(world, "p2=g1 p3=g2 ");
-    pass(world, 31000);
-    expect_held(world, "");
-}
-
-/* A row that does not say whether somebody has asked is that of an older davitd. */
-static void a_pod_of_an_older_davitd_has_its_grace_period(void **state)
-{
-    struct world *world = *state;
-
-    create_pod(world, "p1", 0, NULL);
-    expect(world, "p1", READY);
-    put_pod(world, uid_of(world, "p1"),
-            DV_STR("{\"origin\":\"api\",\"ownerStart\":\"\",\"pod\":{\"metadata\":{\"name\":\"p1\","
-                   "\"namespace\":\"default\"},\"spec\":{\"containers\":[{\"name\":\"c\"}]}}}"));
-    restart(world, NOTHING);
-    assert_null(start_by_hand(world, "p1"));
-    delete_pod(world, "p1", -1);
-    pass(world, 2000);
-    assert_string_equal(phase_of(world, "p1"), READY);
-    pass(world, 31000);
-    assert_string_equal(phase_of(world, "p1"), "-");
-}
-
 static void a_pod_that_has_ended_is_not_admitted_again(void **state)
 {
     struct world *world = *state;
@@ -298,8 +254,6 @@ int main(void)
         world_test(goes_on_with_an_admission),
         world_test(goes_on_with_a_deletion),
         world_test(a_pod_that_runs_survives_a_restart),
-        world_test(what_nobody_started_ends_at_once_after_a_restart),
-        world_test(a_pod_of_an_older_davitd_has_its_grace_period),
         world_test(a_pod_that_has_ended_is_not_admitted_again),
     };
 

@@ -61,7 +61,6 @@ static void rows_of_both_kinds_are_read(void **state)
             continue;
         }
         assert_int_equal(spec.origin, rows[i].origin);
-        assert_true(spec.may_run); /* nobody has kept whether it may */
         assert_true(dv_str_eq(spec.owner_start, dv_str_from_c(rows[i].start)));
     }
 }
@@ -80,11 +79,9 @@ static void a_row_is_read_as_it_was_printed(void **state)
     assert_int_equal(spec.owner_start.n, 0);
     for (int i = DV_POD_ORIGIN_NODE; i <= DV_POD_ORIGIN_IMPORT; i++) {
         spec.origin = (enum dv_pod_origin)i;
-        spec.may_run = i % 2 == 1;
         assert_ok(dv_pod_row_parse(dv_pod_row_print(&spec, json, arena), arena, &again, &err),
                   &err);
         assert_int_equal(again.origin, i);
-        assert_int_equal(again.may_run, i % 2 == 1);
         assert_true(dv_str_eq(again.ref.uid, DV_STR("p1")));
     }
 }
