@@ -256,8 +256,13 @@ void dv_forward_watch_all(struct dv_forward *forward)
 
 void dv_forward_hang_up_all(struct dv_forward *forward)
 {
-    struct dv_link *link;
+    struct dv_link *link = forward->conns.head.next;
 
-    DV_LIST_EACH (&forward->conns, link)
-        hang_up(DV_CONTAINER(link, struct conn, link));
+    while (link != &forward->conns.head) {
+        struct conn *conn = DV_CONTAINER(link, struct conn, link);
+
+        link = link->next; /* taken first: one without streams is freed */
+        hang_up(conn);
+        free_if_over(conn);
+    }
 }

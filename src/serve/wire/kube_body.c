@@ -127,6 +127,11 @@ static void resolve(const struct dv_body_kind *wanted, dv_str api_version, dv_st
     said->version = wanted->version;
     if (api_version.n)
         dv_api_version_split(api_version, &said->group, &said->version);
+    /* Older clients, kubectl 1.20 among them, send evictions in a version that had the same
+     * fields. */
+    if (dv_str_eq(said->group, DV_STR("policy")) && dv_str_eq(said->kind, DV_STR("Eviction")) &&
+        dv_str_eq(said->version, DV_STR("v1beta1")))
+        said->version = DV_STR("v1");
     if (dv_str_eq(said->kind, wanted->kind) && dv_str_eq(said->group, wanted->group) &&
         dv_str_eq(said->version, wanted->version))
         said->message = wanted->message;
