@@ -172,8 +172,9 @@ static void close_sessions(struct dv_forward *forward)
 
     (void)dv_fail(&err, DV_CANCELLED, "the connection is gone");
     dv_forward_hang_up_all(forward);
-    dv_spdy_lose(forward->spdy, &err); /* each connection is freed with its last stream */
+    dv_spdy_lose(forward->spdy, &err); /* a connection is freed with its last stream */
     dv_spdy_free(forward->spdy);
+    dv_forward_free_all(forward);
     dv_ws_free(forward->ws);
 }
 

@@ -44,5 +44,7 @@ void dv_forward_accept(struct dv_forward_port *port, int fd);
 void dv_forward_watch_all(struct dv_forward *forward);
 /* Closes all; each is freed with its last stream. */
 void dv_forward_hang_up_all(struct dv_forward *forward);
+/* Frees those that are left when the session is gone; they have been hung up. */
+void dv_forward_free_all(struct dv_forward *forward);
 
 #endif

@@ -66,6 +66,7 @@ static void hang_up(struct conn *conn)
         dv_poll_close(conn->poll, NULL, NULL);
     conn->poll = NULL;
     dv_close_fd(&conn->fd);
+    conn->fd = -1;
     watch(conn);
 }
 
@@ -263,6 +264,18 @@ void dv_forward_hang_up_all(struct dv_forward *forward)
 
         link = link->next; /* taken first: one without streams is freed */
         hang_up(conn);
+        free_if_over(conn);
+    }
+}
+
+void dv_forward_free_all(struct dv_forward *forward)
+{
+    struct dv_link *link;
+
+    while ((link = dv_list_first(&forward->conns)) != NULL) {
+        struct conn *conn = DV_CONTAINER(link, struct conn, link);
+
+        conn->data = conn->error = NULL; /* they went with the session */
         free_if_over(conn);
     }
 }
