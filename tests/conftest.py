@@ -20,6 +20,7 @@ HERE = Path(__file__).resolve().parent
 E2E = HERE / "e2e"
 sys.path[:0] = map(str, [E2E, *sorted(filter(Path.is_dir, E2E.iterdir())), HERE / "attack"])
 
+from node_apis import KubeletNode  # noqa: E402
 from peers import PeerServers, folder_of  # noqa: E402
 from procs import Procs, check_logs  # noqa: E402
 
@@ -103,6 +104,15 @@ def make_node(new_node, procs, short_dir):
 @pytest.fixture
 def node(make_node):
     return make_node().start()
+
+
+@pytest.fixture
+def kubelet(node, procs, short_dir):
+    """Another node of the same API, which serves an API of its own as a kubelet does."""
+    made = KubeletNode(procs, short_dir, node)
+    made.start()
+    yield made
+    made.close()
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import time
 
 import pytest
 from bound_pods import PodNode
-from node_apis import KubeletNode, make_token
+from node_apis import make_token
 from procs import until
 
 N_GUESSERS = 40
@@ -18,14 +18,6 @@ FLOOD_S = 5
 @pytest.fixture
 def new_node():
     return PodNode
-
-
-@pytest.fixture
-def kubelet(node, procs, short_dir):
-    made = KubeletNode(procs, short_dir, node)
-    made.start()
-    yield made
-    made.close()
 
 
 def reviews(node):

@@ -5,7 +5,7 @@ import json
 
 import pytest
 from bound_pods import PodNode, bound
-from node_apis import KubeletNode, make_token
+from node_apis import make_token
 from procs import until
 from servers import PODS
 from test_large_requests import SCALE
@@ -23,14 +23,6 @@ KEPT_BYTES = 0 if SCALE == 1 else 256 << 20
 @pytest.fixture
 def new_node():
     return PodNode
-
-
-@pytest.fixture
-def kubelet(node, procs, short_dir):
-    made = KubeletNode(procs, short_dir, node)
-    made.start()
-    yield made
-    made.close()
 
 
 @pytest.fixture
