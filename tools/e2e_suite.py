@@ -18,7 +18,7 @@ PEERS = BUILD / "peers"
 # One test that takes longer hangs; it is ended and named.
 TEST_TIMEOUT_S = 120
 # They wait more than they compute.
-WORKERS = 2 * JOBS
+WORKERS = 3 * JOBS
 # Of the sample, the times of all workers together: about a quarter of a minute.
 SAMPLE_S = 15 * WORKERS
 
@@ -45,8 +45,9 @@ def sample(times, budget_s):
 
 
 class E2eSuite:
-    def __init__(self, name, build_dir, options=()):
+    def __init__(self, name, build_dir, options=(), retries=True):
         """options: of pytest, which choose the tests of this suite."""
+        self.retries = retries
         self.name = name
         self.build_dir = build_dir
         self.options = options
@@ -62,6 +63,7 @@ class E2eSuite:
                            "-o", f"cache_dir={BUILD}/pytest-{self.build_dir.name}",
                            *self.options, *options, f"--junitxml={results}",
                            "tests/e2e", "tests/attack"],
+                     timeout_s=None,  # each test has its own
                      env={"DAVIT_BUILD": str(self.build_dir), "DAVIT_PEERS": str(PEERS),
                           "ASAN_OPTIONS": f"log_path={self.reports}/report",
                           "UBSAN_OPTIONS":
@@ -113,7 +115,7 @@ class E2eSuite:
         total = Tally(len(outcomes) - len(failed) - skipped, 0, skipped)
         if chosen is not None:
             total.note = f"of {len(known['times'])}; --all runs them all  "
-        if 0 < len(failed) <= RETRIED_MAX:
+        if self.retries and 0 < len(failed) <= RETRIED_MAX:
             total.note += f"{len(failed)} to be run again, alone"
             total.again = lambda log: self.run_again(log, results.with_suffix(".again.xml"), failed)
         else:

@@ -24,8 +24,10 @@ TAIL_LINES = 40
 SLOWEST_SHOWN = 20
 # More failures than these are no matter of a busy machine: they are not tried again.
 RETRIED_MAX = 12
-# No step of ours takes longer on two cores unless it hangs.
+# No suite of ours takes longer on two cores unless it hangs.
 STEP_TIMEOUT_S = 1800
+# Who waits hears of what goes on at least this often.
+SILENT_S = 15
 
 
 class Failed(Exception):
@@ -66,18 +68,37 @@ class Report:
         self.failures = []
         self.again = []  # (step, action): what is tried once more when all is over
         self.lock = threading.Lock()  # steps may run side by side
+        self.running = {}  # when each step began
+        self.told = time.monotonic()
+        threading.Thread(target=self.tell_of_running, daemon=True).start()
+
+    def say(self, text):
+        print(text, flush=True)
+        self.told = time.monotonic()
+
+    def tell_of_running(self):
+        while True:
+            time.sleep(1)
+            with self.lock:
+                now = time.monotonic()
+                if self.running and now - self.told >= SILENT_S:
+                    self.say("    still at it: " + ", ".join(
+                        f"{name} ({now - start:.0f} s)" for name, start in self.running.items()))
 
     def step(self, name, action, *args, is_counted=True):
         """Returns whether nothing failed."""
         LOGS.mkdir(parents=True, exist_ok=True)
         path = LOGS / (re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") + ".log")
         start = time.monotonic()
+        with self.lock:
+            self.running[name] = start
         with open(path, "w", encoding="utf-8", errors="replace") as log:
             try:
                 tally = action(log, *args) or Tally(passed=1 if is_counted else 0)
             except Failed as failure:
                 tally = Tally(failed=1, note=str(failure))
         with self.lock:
+            del self.running[name]
             self.tell(name, path, tally, time.monotonic() - start)
             if tally.again:
                 self.again.append((f"{name} again, alone", tally.again))
@@ -88,7 +109,7 @@ class Report:
         note = f"  {tally.note}" if tally.note else ""
         count = f"  {tally}" if tally.passed + tally.failed + tally.skipped > 1 else ""
         state = "  FAILED" if tally.failed else ""
-        print(f"{name:<28}{seconds:7.1f} s{count}{state}{note}", flush=True)
+        self.say(f"{name:<28}{seconds:7.1f} s{count}{state}{note}")
         if tally.failed:
             self.failures.append((name, path))
             print_tail(path)
@@ -154,4 +175,5 @@ def need(log, argv, **options):
 
 
 def build(log, variant, *patterns):
-    need(log, [ROOT / "tools/build", variant, *patterns])
+    # However slow the machine: a compiler ends.
+    need(log, [ROOT / "tools/build", variant, *patterns], timeout_s=None)

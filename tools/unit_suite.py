@@ -114,7 +114,8 @@ class UnitSuite:
         status = run(log, ["meson", "test", "-C", self.build_dir, "--no-rebuild",
                            "--num-processes", n_jobs, "--timeout-multiplier", patience, "--quiet",
                            *(arg for suite in self.suites for arg in ("--suite", suite)),
-                           *sorted({test["name"] for test in tests.values()})])
+                           *sorted({test["name"] for test in tests.values()})],
+                     timeout_s=None)  # each test has its own
         if not results.exists():
             return status, {}
         # Programs of two modules may have tests of one name, by which Meson chooses.
@@ -141,7 +142,7 @@ class UnitSuite:
             total.note += f" but for {len(owed)} that only link what changed: --all runs them"
         late = {}
         if chosen:
-            status, records = self.run(log, chosen, JOBS, 3)
+            status, records = self.run(log, chosen, JOBS + 1, 3)  # some wait
             for name, record in records.items():
                 tally = cmocka_tally(record)
                 self.times[name] = record.get("duration", 0)

@@ -84,7 +84,8 @@ def ninja_deps(directory):
 
 
 def without_outputs(command):
-    argv = shlex.split(command)[1:]
+    argv = shlex.split(command)
+    argv = argv[2 if argv[0] == "ccache" else 1:]
     kept, rest = [], iter(argv)
     for arg in rest:
         if arg in ("-o", "-MF", "-MQ", "-MT"):
