@@ -9,7 +9,7 @@
 #include "base/err.h"
 #include "base/num.h"
 
-#define FIRST_BYTES 64u
+#define FIRST_BYTES 256u
 
 void dv_buf_init(struct dv_buf *buf, size_t max)
 {
@@ -38,46 +38,51 @@ void dv_buf_cut(struct dv_buf *buf, size_t n)
     buf->n = n;
 }
 
-void *dv_buf_extend(struct dv_buf *buf, size_t n)
+/* Whether n more bytes stay under the ceiling. */
+static bool has_room(const struct dv_buf *buf, size_t n)
 {
+    return n <= buf->max && buf->n <= buf->max - n && n != SIZE_MAX;
+}
+
+/* The size is never more than the ceiling asks for: dv_buf_extend relies on it. */
+static void grow(struct dv_buf *buf, size_t size)
+{
+    size_t size_max = buf->max < SIZE_MAX ? buf->max + 1 : SIZE_MAX;
+
+    buf->size = dv_size_min(size, size_max);
+    buf->p = dv_realloc(buf->p, buf->size);
+    buf->p[buf->n] = '\0';
+}
+
+void dv_buf_reserve(struct dv_buf *buf, size_t n)
+{
+    if (has_room(buf, n) && n >= buf->size - buf->n)
+        grow(buf, buf->n + n + 1);
+}
+
+void *dv_buf_extend_slow(struct dv_buf *buf, size_t n)
+{
+    size_t size = dv_size_max(buf->size, FIRST_BYTES);
     size_t end;
-    size_t size = buf->size;
     char *at;
 
-    if (buf->is_over || n > buf->max || buf->n > buf->max - n || n == SIZE_MAX) {
+    if (buf->is_over || !has_room(buf, n)) {
         buf->is_over = true;
         return NULL;
     }
     end = buf->n + n;
-    if (end >= size) {
-        size = dv_size_max(size, FIRST_BYTES);
-        while (size <= end)
-            size = size > SIZE_MAX / 2 ? end + 1 : size * 2;
-        buf->p = dv_realloc(buf->p, size);
-        buf->size = size;
-    }
+    while (size <= end)
+        size = size > SIZE_MAX / 2 ? end + 1 : size * 2;
+    grow(buf, size);
     at = buf->p + buf->n;
     buf->n = end;
     buf->p[end] = '\0';
     return at;
 }
 
-void dv_buf_add(struct dv_buf *buf, dv_str s)
-{
-    char *at = dv_buf_extend(buf, s.n);
-
-    if (at && s.n > 0)
-        memcpy(at, s.p, s.n);
-}
-
 void dv_buf_add_c(struct dv_buf *buf, const char *c)
 {
     dv_buf_add(buf, dv_str_from_c(c));
-}
-
-void dv_buf_add_char(struct dv_buf *buf, char c)
-{
-    dv_buf_add(buf, (dv_str){&c, 1});
 }
 
 void dv_buf_add_u64(struct dv_buf *buf, uint64_t value)

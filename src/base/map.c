@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,12 +14,14 @@
 static struct {
     uint64_t k0, k1;
     pthread_once_t once;
+    atomic_bool is_made;
 } seed = {.once = PTHREAD_ONCE_INIT};
 
 static void make_seed(void)
 {
     seed.k0 = dv_random_u64();
     seed.k1 = dv_random_u64();
+    atomic_store_explicit(&seed.is_made, true, memory_order_release);
 }
 
 static uint64_t rotate(uint64_t x, unsigned bits)
@@ -26,49 +29,54 @@ static uint64_t rotate(uint64_t x, unsigned bits)
     return (x << bits) | (x >> (64 - bits));
 }
 
-static void sip_round(uint64_t v[4])
+/* A value that is given and returned stays in registers, other than an array. */
+struct sip {
+    uint64_t a, b, c, d;
+};
+
+static inline struct sip sip_round(struct sip v)
 {
-    v[0] += v[1];
-    v[2] += v[3];
-    v[1] = rotate(v[1], 13) ^ v[0];
-    v[3] = rotate(v[3], 16) ^ v[2];
-    v[0] = rotate(v[0], 32);
-    v[2] += v[1];
-    v[0] += v[3];
-    v[1] = rotate(v[1], 17) ^ v[2];
-    v[3] = rotate(v[3], 21) ^ v[0];
-    v[2] = rotate(v[2], 32);
+    v.a += v.b;
+    v.c += v.d;
+    v.b = rotate(v.b, 13) ^ v.a;
+    v.d = rotate(v.d, 16) ^ v.c;
+    v.a = rotate(v.a, 32);
+    v.c += v.b;
+    v.a += v.d;
+    v.b = rotate(v.b, 17) ^ v.c;
+    v.d = rotate(v.d, 21) ^ v.a;
+    v.c = rotate(v.c, 32);
+    return v;
 }
 
 /* SipHash-1-3: one round a word, three at the end. */
 uint64_t dv_hash(dv_str s)
 {
     uint64_t last = (uint64_t)s.n << 56;
-    uint64_t v[4];
+    struct sip v;
     uint64_t word;
     size_t at = 0;
 
-    (void)pthread_once(&seed.once, make_seed); /* fails only on a bad argument */
-    v[0] = seed.k0 ^ UINT64_C(0x736f6d6570736575);
-    v[1] = seed.k1 ^ UINT64_C(0x646f72616e646f6d);
-    v[2] = seed.k0 ^ UINT64_C(0x6c7967656e657261);
-    v[3] = seed.k1 ^ UINT64_C(0x7465646279746573);
+    if (!atomic_load_explicit(&seed.is_made, memory_order_acquire))
+        (void)pthread_once(&seed.once, make_seed); /* fails only on a bad argument */
+    v.a = seed.k0 ^ UINT64_C(0x736f6d6570736575);
+    v.b = seed.k1 ^ UINT64_C(0x646f72616e646f6d);
+    v.c = seed.k0 ^ UINT64_C(0x6c7967656e657261);
+    v.d = seed.k1 ^ UINT64_C(0x7465646279746573);
     for (; s.n - at >= sizeof(word); at += sizeof(word)) {
         memcpy(&word, s.p + at, sizeof(word));
-        v[3] ^= word;
-        sip_round(v);
-        v[0] ^= word;
+        v.d ^= word;
+        v = sip_round(v);
+        v.a ^= word;
     }
     for (size_t i = 0; at + i < s.n; i++)
         last |= (uint64_t)(unsigned char)s.p[at + i] << (8 * i);
-    v[3] ^= last;
-    sip_round(v);
-    v[0] ^= last;
-    v[2] ^= 0xff;
-    sip_round(v);
-    sip_round(v);
-    sip_round(v);
-    return v[0] ^ v[1] ^ v[2] ^ v[3];
+    v.d ^= last;
+    v = sip_round(v);
+    v.a ^= last;
+    v.c ^= 0xff;
+    v = sip_round(sip_round(sip_round(v)));
+    return v.a ^ v.b ^ v.c ^ v.d;
 }
 
 void dv_map_init(struct dv_map *map)

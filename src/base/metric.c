@@ -152,7 +152,10 @@ static void print_labels(const struct dv_family *family, const dv_str *values, s
     dv_buf_init(text, LABELS_BYTES_MAX);
     dv_buf_add(text, DV_STR("")); /* so that it is a string in any case */
     for (size_t i = 0; i < family->spec.n_labels; i++) {
-        dv_buf_printf(text, "%s%s=", i == 0 ? "" : ",", family->spec.labels[i]);
+        if (i > 0)
+            dv_buf_add_char(text, ',');
+        dv_buf_add_c(text, family->spec.labels[i]);
+        dv_buf_add_char(text, '=');
         dv_metrics_add_value(text, cut(values[i]));
     }
     assert(!text->is_over);

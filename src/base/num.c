@@ -2,7 +2,7 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <stdio.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -118,16 +118,55 @@ uint32_t dv_fnv1a(dv_str s)
     return sum;
 }
 
+/* Numbers that a thread has got from the kernel ahead, so that not each one is a call to it. One
+ * that was used is erased: nobody finds in our memory what ids or tokens were made of. */
+#define N_AHEAD 32u
+static _Thread_local struct {
+    uint64_t values[N_AHEAD];
+    size_t n;
+} ahead;
+
+/* The child of a fork has what the thread that forked had: two processes would go on with the same
+ * numbers. */
+static void forget_numbers(void)
+{
+    memset(&ahead, 0, sizeof(ahead));
+}
+
+static void forget_numbers_in_children(void)
+{
+    int failed = pthread_atfork(NULL, NULL, forget_numbers);
+
+    assert(!failed); /* it only runs out of memory */
+}
+
 uint64_t dv_random_u64(void)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     uint64_t value;
     ssize_t got;
 
-    do
-        got = getrandom(&value, sizeof(value), 0);
-    while (got < 0 && errno == EINTR);
-    assert(got == (ssize_t)sizeof(value)); /* up to 256 bytes come whole (getrandom(2)) */
+    if (ahead.n == 0) {
+        (void)pthread_once(&once, forget_numbers_in_children); /* does not fail */
+        do
+            got = getrandom(ahead.values, sizeof(ahead.values), 0);
+        while (got < 0 && errno == EINTR);
+        assert(got ==
+               (ssize_t)sizeof(ahead.values)); /* up to 256 bytes come whole (getrandom(2)) */
+        ahead.n = N_AHEAD;
+    }
+    value = ahead.values[--ahead.n];
+    ahead.values[ahead.n] = 0;
     return value;
+}
+
+static char *put_hex(char *at, uint64_t value, size_t n_digits)
+{
+    static const char digits[] = "0123456789abcdef";
+
+    for (size_t i = n_digits; i-- > 0; value >>= 4)
+        at[i] = digits[value & 15];
+    return at + n_digits;
 }
 
 dv_str dv_random_uuid(char text[DV_UUID_BYTES])
@@ -135,12 +174,20 @@ dv_str dv_random_uuid(char text[DV_UUID_BYTES])
     uint64_t high = dv_random_u64();
     uint64_t low = dv_random_u64();
 
+    char *at = text;
+
     /* All bits are random but those of the version, 4, and of the variant, binary 10 (RFC 4122). */
-    (void)snprintf(text, DV_UUID_BYTES, "%08x-%04x-4%03x-%04x-%012llx", (unsigned)(high >> 32),
-                   (unsigned)(high >> 16 & 0xffff), (unsigned)(high & 0xfff),
-                   (unsigned)(0x8000 | (low >> 48 & 0x3fff)),
-                   (unsigned long long)(low & UINT64_C(0xffffffffffff)));
-    return dv_str_from_c(text);
+    at = put_hex(at, high >> 32, 8);
+    *at++ = '-';
+    at = put_hex(at, high >> 16, 4);
+    *at++ = '-';
+    at = put_hex(at, 0x4000 | (high & 0xfff), 4);
+    *at++ = '-';
+    at = put_hex(at, 0x8000 | (low >> 48 & 0x3fff), 4);
+    *at++ = '-';
+    at = put_hex(at, low, 12);
+    *at = '\0';
+    return (dv_str){text, DV_UUID_BYTES - 1};
 }
 
 uint64_t dv_jitter(uint64_t delay, uint32_t per_mille)

@@ -46,6 +46,48 @@ int dv_str_compare(const void *a, const void *b)
     return dv_str_cmp(*(const dv_str *)a, *(const dv_str *)b);
 }
 
+/* The end of the digits from `at` on; *first is set to the first of them that is not zero. */
+static size_t number_end(dv_str s, size_t at, size_t *first)
+{
+    while (at < s.n && s.p[at] == '0')
+        at++;
+    *first = at;
+    while (at < s.n && dv_is_digit(s.p[at]))
+        at++;
+    return at;
+}
+
+int dv_str_natural_cmp(dv_str a, dv_str b)
+{
+    size_t i = 0;
+    size_t k = 0;
+
+    while (i < a.n && k < b.n) {
+        if (dv_is_digit(a.p[i]) && dv_is_digit(b.p[k])) {
+            size_t from_a, from_b;
+            size_t to_a = number_end(a, i, &from_a);
+            size_t to_b = number_end(b, k, &from_b);
+            int order;
+
+            if (to_a - from_a != to_b - from_b)
+                return to_a - from_a < to_b - from_b ? -1 : 1;
+            order = memcmp(a.p + from_a, b.p + from_b, to_a - from_a);
+            if (order != 0)
+                return order;
+            i = to_a;
+            k = to_b;
+        } else if (a.p[i] != b.p[k]) {
+            return (unsigned char)a.p[i] < (unsigned char)b.p[k] ? -1 : 1;
+        } else {
+            i++;
+            k++;
+        }
+    }
+    if (i < a.n || k < b.n)
+        return k < b.n ? -1 : 1;
+    return dv_str_cmp(a, b); /* the numbers are equal, as in "d1" and "d01" */
+}
+
 bool dv_str_ends_with(dv_str s, dv_str suffix)
 {
     return s.n >= suffix.n && dv_str_eq(dv_str_slice(s, s.n - suffix.n, s.n), suffix);

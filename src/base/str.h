@@ -39,6 +39,8 @@ bool dv_str_eq_nocase(dv_str a, dv_str b); /* ASCII letters only */
 int dv_str_cmp(dv_str a, dv_str b);        /* by bytes, then by length: what Go and etcd sort by */
 /* dv_str_cmp for qsort and bsearch: on texts, or on structs that begin with one. */
 int dv_str_compare(const void *a, const void *b);
+/* Compares in natural order: "gpu2" comes before "gpu10". */
+int dv_str_natural_cmp(dv_str a, dv_str b);
 static inline bool dv_str_starts_with(dv_str s, dv_str prefix)
 {
     return s.n >= prefix.n && dv_str_eq((dv_str){s.p, prefix.n}, prefix);

@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/ascii.h"
@@ -47,6 +49,30 @@ static void knows_hexadecimal_digits(void **state)
 
         assert_int_equal(dv_hex_value((char)c), at ? at - digits : -1);
     }
+}
+
+static void a_forked_child_has_random_numbers_of_its_own(void **state)
+{
+    uint64_t of_child = 0;
+    int ends[2];
+    int status;
+    pid_t child;
+
+    (void)state;
+    (void)dv_random_u64(); /* there are numbers that a child could go on with */
+    assert_int_equal(pipe(ends), 0);
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        of_child = dv_random_u64();
+        _exit(write(ends[1], &of_child, sizeof(of_child)) != sizeof(of_child));
+    }
+    assert_int_equal(read(ends[0], &of_child, sizeof(of_child)), sizeof(of_child));
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_true(of_child != dv_random_u64());
+    (void)close(ends[0]);
+    (void)close(ends[1]);
 }
 
 static void random_uuids_have_their_form_and_differ(void **state)
@@ -420,6 +446,7 @@ int main(void)
         cmocka_unit_test(an_error_carries_each_level),
         cmocka_unit_test(reads_percent_escapes),
         cmocka_unit_test(knows_hexadecimal_digits),
+        cmocka_unit_test(a_forked_child_has_random_numbers_of_its_own),
         cmocka_unit_test(random_uuids_have_their_form_and_differ),
         cmocka_unit_test(paths_are_cleaned),
         cmocka_unit_test(absolute_paths_are_cleaned),

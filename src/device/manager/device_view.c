@@ -11,8 +11,8 @@
 
 static int compare_views(const void *a, const void *b)
 {
-    return dv_device_id_cmp(((const struct dv_device_view *)a)->id,
-                            ((const struct dv_device_view *)b)->id);
+    return dv_str_natural_cmp(((const struct dv_device_view *)a)->id,
+                              ((const struct dv_device_view *)b)->id);
 }
 
 static void add_holders(const struct dv_device *device, struct dv_arena *arena,

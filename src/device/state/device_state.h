@@ -231,8 +231,6 @@ struct dv_device_nodes *dv_device_nodes_ensure(struct dv_device_resource *resour
 void dv_device_nodes_free_all(struct dv_device_resource *resource);
 /* The order of choice between groups; those without nodes come last. */
 int dv_device_nodes_cmp(const struct dv_device_nodes *a, const struct dv_device_nodes *b);
-/* Compares ids in natural order: "gpu2" comes before "gpu10". */
-int dv_device_id_cmp(dv_str a, dv_str b);
 /* Frees the node sets that no device points to. */
 void dv_device_nodes_prune(struct dv_device_resource *resource);
 /* Ranks the listed devices anew: `fresh`, which it sorts, are those that came or moved; ranked ones

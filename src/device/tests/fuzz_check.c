@@ -70,7 +70,7 @@ static void check_resource(const struct dv_device_resource *resource)
     }
     for (size_t i = 1; i < resource->ranked.n; i++)
         assert(resource->ranked.v[i - 1]->nodes != resource->ranked.v[i]->nodes ||
-               dv_device_id_cmp(resource->ranked.v[i - 1]->id, resource->ranked.v[i]->id) < 0);
+               dv_str_natural_cmp(resource->ranked.v[i - 1]->id, resource->ranked.v[i]->id) < 0);
     assert(n_listed == resource->n_listed && n_listed == resource->ranked.n);
     assert(n_healthy == resource->n_healthy);
     assert(n_taken == resource->n_taken);

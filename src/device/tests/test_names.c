@@ -2,7 +2,6 @@
 
 #include "device/device.h"
 #include "device/state/bits.h"
-#include "device/state/device_state.h"
 
 #define A60 "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define A240 A60 A60 A60 A60
@@ -103,7 +102,7 @@ static void ids_have_a_natural_order(void **state)
     (void)state;
     for (size_t i = 0; i < DV_COUNT(sorted); i++) {
         for (size_t k = 0; k < DV_COUNT(sorted); k++) {
-            int order = dv_device_id_cmp(dv_str_from_c(sorted[i]), dv_str_from_c(sorted[k]));
+            int order = dv_str_natural_cmp(dv_str_from_c(sorted[i]), dv_str_from_c(sorted[k]));
 
             if ((order > 0) - (order < 0) != (i > k) - (i < k))
                 fail_msg("\"%s\" and \"%s\"", sorted[i], sorted[k]);
