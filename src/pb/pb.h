@@ -51,6 +51,22 @@ void dv_pb_encode(const struct ProtobufCMessage *message, char *out, size_t size
  * messages and optional fields where they are present. Numbers are numbers, bytes are base64. */
 void dv_pb_print_json(const struct ProtobufCMessage *message, struct dv_buf *buf);
 
+/* The message as JSON, but only what was sent: no fields that are zero or empty, maps as objects,
+ * and what the .proto does not have as "[unknown]": [{"field": 7, "varint": 5}, ...]. */
+void dv_pb_print_sent(const struct ProtobufCMessage *message, struct dv_buf *buf);
+
+/* A text or bytes in a message that was decoded, for dv_pb_edit. */
+struct dv_pb_text {
+    const char *message; /* the name of the type that it is in: "v1.Claim", "v1.Claim.EnvsEntry" */
+    const char *field;   /* its name; NULL: the type has none with this number */
+    dv_str value;
+};
+/* Gives each text and bytes in the message to `edit`; where that returns true, `*replacement` takes
+ * its place, and has to live as long as the message. Keys of maps are edited too, as "key". */
+void dv_pb_edit(struct ProtobufCMessage *message,
+                bool (*edit)(void *ctx, const struct dv_pb_text *text, dv_str *replacement),
+                void *ctx, struct dv_arena *arena);
+
 /* Whether this is the type of the entries of a map: `repeated XEntry x` with `key` and `value`. */
 bool dv_pb_is_map_entry(const struct ProtobufCMessageDescriptor *type);
 /* A new entry for a map; `value` is a C string or a message, as `type` says. Keeps both, which are

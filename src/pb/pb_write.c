@@ -25,7 +25,10 @@ void dv_pb_add_varint(struct dv_buf *buf, uint64_t value)
 {
     char bytes[VARINT_BYTES_MAX];
 
-    dv_buf_add(buf, (dv_str){bytes, put_varint(bytes, value)});
+    if (value <= 0x7f) /* most are a tag or a short length */
+        dv_buf_add_char(buf, (char)value);
+    else
+        dv_buf_add(buf, (dv_str){bytes, put_varint(bytes, value)});
 }
 
 void dv_pb_add_number(struct dv_buf *buf, uint32_t number, uint64_t value)
@@ -36,9 +39,20 @@ void dv_pb_add_number(struct dv_buf *buf, uint32_t number, uint64_t value)
 
 void dv_pb_add_bytes(struct dv_buf *buf, uint32_t number, dv_str bytes)
 {
-    dv_pb_add_varint(buf, DV_PB_TAG(number, DV_PB_BYTES));
-    dv_pb_add_varint(buf, bytes.n);
-    dv_buf_add(buf, bytes);
+    char head[2 * VARINT_BYTES_MAX];
+    size_t n = put_varint(head, DV_PB_TAG(number, DV_PB_BYTES));
+    char *at;
+
+    n += put_varint(head + n, bytes.n);
+    if (bytes.n > SIZE_MAX - n)
+        at = dv_buf_extend(buf, SIZE_MAX); /* which is over any ceiling */
+    else
+        at = dv_buf_extend(buf, n + bytes.n);
+    if (!at)
+        return;
+    memcpy(at, head, n);
+    if (bytes.n > 0)
+        memcpy(at + n, bytes.p, bytes.n);
 }
 
 void dv_pb_add_texts(struct dv_buf *buf, uint32_t number, const dv_str *texts, size_t n)

@@ -129,3 +129,9 @@ bool dv_zip_unpack(struct dv_zip_unpacker *unpacker, dv_str bytes, struct dv_buf
     } while (stream->avail_in > 0 || stream->avail_out == 0);
     return true;
 }
+
+uint32_t dv_zip_crc32(uint32_t crc, dv_str bytes)
+{
+    /* With no bytes zlib takes the call for a question, and answers 0. */
+    return bytes.n == 0 ? crc : (uint32_t)crc32_z(crc, (const unsigned char *)bytes.p, bytes.n);
+}

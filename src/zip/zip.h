@@ -3,6 +3,7 @@
 #define DV_ZIP_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/defs.h"
 #include "base/str.h"
@@ -38,5 +39,8 @@ void dv_zip_unpacker_free(struct dv_zip_unpacker *unpacker); /* NULL is fine */
  * DV_RESOURCE_EXHAUSTED: it is more than fits. */
 DV_CHECKED bool dv_zip_unpack(struct dv_zip_unpacker *unpacker, dv_str bytes,
                               struct dv_buf *unpacked, struct dv_err *err);
+
+/* The CRC-32 of gzip and PNG over more bytes; `crc` is what it was before them, 0 at first. */
+uint32_t dv_zip_crc32(uint32_t crc, dv_str bytes);
 
 #endif
