@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/num.h"
 #include "grpc/grpc.h"
+#include "grpc/grpc_channel.h"
 #include "grpc/grpc_conn.h"
 #include "grpc/ids.h"
 #include "http2/http2.h"
@@ -25,37 +26,6 @@
 #define WAITING_CALLS_MAX 100000u
 /* A call that no peer has begun to serve is tried elsewhere this many times. */
 #define TRIES_MAX 4u
-
-struct link_up {
-    struct dv_conn conn;
-    struct dv_h2_handler handler;
-    struct dv_channel *channel;
-    struct dv_link link; /* in channel->conns */
-    struct dv_timer settings_timer;
-    uint64_t ready_ms;
-    bool is_ready;
-};
-
-struct dv_channel {
-    struct dv_loop *loop;
-    dv_str path;
-    struct dv_channel_options options;
-    enum dv_channel_state state;
-    struct dv_err err;       /* the last failure */
-    struct link_up *current; /* connecting or ready; NULL: there is none */
-    struct dv_list conns;    /* the current one, and those that finish their calls */
-    struct dv_list waiting;  /* calls that wait for a connection */
-    struct dv_timer retry_timer;
-    struct dv_task connect_task;
-    struct dv_task changed_task;
-    struct dv_task close_task;
-    uint64_t backoff_ms;
-    size_t n_calls;
-    bool is_closing;
-    dv_closed_fn *closed;
-    void *closed_ctx;
-    char text[]; /* the texts of path and name */
-};
 
 static void place(struct dv_call *call);
 
@@ -87,6 +57,8 @@ static void end_call(struct dv_call *call, const struct dv_err *err)
 {
     struct dv_channel *channel = call->priv.channel;
 
+    if (channel->options.observer)
+        dv_channel_observe_end(call, err);
     dv_timer_cancel(&call->priv.deadline);
     dv_task_cancel(&call->priv.task);
     dv_link_remove(&call->priv.link);
@@ -140,6 +112,8 @@ static void on_message(struct dv_h2_handler *handler, struct dv_h2_call *h2_call
     struct dv_call *call = dv_h2_call_ctx(h2_call);
 
     (void)handler;
+    if (call->priv.channel->options.observer)
+        dv_channel_observe_message(call, message);
     if (!call->is_stream && dv_h2_call_n_received(h2_call) > 1)
         decide(call, DV_INTERNAL, "the peer sent more than one message");
     else if (call->message)
@@ -231,6 +205,8 @@ static void fail_attempt(struct dv_channel *channel, const struct dv_err *err)
 {
     uint64_t delay_ms = dv_jitter(channel->backoff_ms, BACKOFF_JITTER_PER_MILLE);
 
+    if (channel->options.observer)
+        dv_channel_observe(channel, NULL, DV_GRPC_CONNECT_FAILED, err);
     (void)dv_fail(&channel->err, DV_UNAVAILABLE, "%s", err->msg);
     if (channel->options.connects_once) {
         set_state(channel, DV_CHANNEL_LOST);
@@ -257,7 +233,7 @@ static void reconnect(struct dv_channel *channel)
     dv_task_post(&channel->connect_task, channel->loop, on_connect_task);
 }
 
-static void begin(struct dv_call *call, struct link_up *up)
+static void begin(struct dv_call *call, struct dv_channel_conn *up)
 {
     struct dv_channel *channel = call->priv.channel;
     uint64_t now_ms = dv_loop_now_ms(channel->loop);
@@ -278,12 +254,13 @@ static void begin(struct dv_call *call, struct link_up *up)
         return;
     }
     call->priv.conn = &up->conn;
+    call->priv.connection = up->id;
     dv_conn_flush_later(&up->conn);
 }
 
 static void on_ready(struct dv_h2_handler *handler)
 {
-    struct link_up *up = DV_CONTAINER(handler, struct link_up, handler);
+    struct dv_channel_conn *up = DV_CONTAINER(handler, struct dv_channel_conn, handler);
     struct dv_channel *channel = up->channel;
     struct dv_link *link;
 
@@ -300,7 +277,7 @@ static void on_ready(struct dv_h2_handler *handler)
 
 static void on_going_away(struct dv_h2_handler *handler)
 {
-    struct link_up *up = DV_CONTAINER(handler, struct link_up, handler);
+    struct dv_channel_conn *up = DV_CONTAINER(handler, struct dv_channel_conn, handler);
 
     if (up == up->channel->current && !up->channel->is_closing &&
         !up->channel->options.connects_once)
@@ -309,10 +286,12 @@ static void on_going_away(struct dv_h2_handler *handler)
 
 static void on_gone(struct dv_conn *conn, const struct dv_err *reason)
 {
-    struct link_up *up = DV_CONTAINER(conn, struct link_up, conn);
+    struct dv_channel_conn *up = DV_CONTAINER(conn, struct dv_channel_conn, conn);
     struct dv_channel *channel = up->channel;
 
     dv_timer_cancel(&up->settings_timer);
+    if (channel->options.observer)
+        dv_channel_observe(channel, up, DV_GRPC_DISCONNECTED, reason);
     if (up != channel->current || channel->is_closing)
         return;
     channel->current = NULL;
@@ -327,7 +306,7 @@ static void on_gone(struct dv_conn *conn, const struct dv_err *reason)
 
 static void on_conn_closed(struct dv_conn *conn)
 {
-    struct link_up *up = DV_CONTAINER(conn, struct link_up, conn);
+    struct dv_channel_conn *up = DV_CONTAINER(conn, struct dv_channel_conn, conn);
     struct dv_channel *channel = up->channel;
 
     dv_link_remove(&up->link);
@@ -337,7 +316,7 @@ static void on_conn_closed(struct dv_conn *conn)
 
 static void on_settings_timeout(struct dv_timer *timer)
 {
-    struct link_up *up = DV_CONTAINER(timer, struct link_up, settings_timer);
+    struct dv_channel_conn *up = DV_CONTAINER(timer, struct dv_channel_conn, settings_timer);
 
     dv_conn_break(&up->conn, DV_UNAVAILABLE, "the peer sent no HTTP/2 settings within 20 s");
 }
@@ -347,7 +326,7 @@ static void on_connect_task(struct dv_task *task)
     struct dv_channel *channel = DV_CONTAINER(task, struct dv_channel, connect_task);
     struct dv_h2_options options = dv_h2_default_options(false);
     struct dv_stream *stream;
-    struct link_up *up;
+    struct dv_channel_conn *up;
     struct dv_err err;
 
     stream = dv_stream_connect(channel->loop, channel->path, &err);
@@ -364,7 +343,7 @@ static void on_connect_task(struct dv_task *task)
     options.partial_bytes_max =
         dv_size_max(options.partial_bytes_max, options.message_bytes_max * 2);
     options.calls_max = WAITING_CALLS_MAX;
-    up = DV_ALLOC(struct link_up);
+    up = DV_ALLOC(struct dv_channel_conn);
     up->channel = channel;
     up->conn.gone = on_gone;
     up->conn.closed = on_conn_closed;
@@ -378,6 +357,11 @@ static void on_connect_task(struct dv_task *task)
     dv_list_push(&channel->conns, &up->link);
     dv_timer_start(&up->settings_timer, channel->loop,
                    dv_loop_now_ms(channel->loop) + CONNECT_TIMEOUT_MS, on_settings_timeout);
+    if (channel->options.observer) {
+        up->peer = dv_stream_peer(stream);
+        up->id = dv_grpc_next_id();
+        dv_channel_observe(channel, up, DV_GRPC_CONNECTED, NULL);
+    }
     dv_conn_start(&up->conn, channel->loop, stream, &options, &up->handler);
 }
 
@@ -415,6 +399,8 @@ void dv_call_start(struct dv_channel *channel, struct dv_call *call, struct dv_h
     if (call->deadline_ms != DV_NO_DEADLINE)
         dv_timer_start(&call->priv.deadline, channel->loop, call->deadline_ms, on_deadline);
     place(call);
+    if (channel->options.observer) /* the connection is known now, and nothing has gone out yet */
+        dv_channel_observe_start(call);
 }
 
 void dv_call_cancel(struct dv_call *call)
@@ -465,7 +451,7 @@ void dv_channel_close(struct dv_channel *channel, dv_closed_fn *closed, void *ct
     (void)dv_fail(&channel->err, DV_CANCELLED, "the channel was closed");
     fail_waiting(channel, true);
     DV_LIST_EACH (&channel->conns, link) {
-        struct link_up *up = DV_CONTAINER(link, struct link_up, link);
+        struct dv_channel_conn *up = DV_CONTAINER(link, struct dv_channel_conn, link);
 
         dv_timer_cancel(&up->settings_timer);
         dv_conn_break(&up->conn, DV_CANCELLED, "the channel was closed");

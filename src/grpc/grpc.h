@@ -20,6 +20,43 @@
 struct dv_arena;
 struct dv_conn;
 
+/* ---- observers: who is told of all that channels and servers send and receive ---- */
+
+enum dv_grpc_event_kind {
+    DV_GRPC_CONNECTED,      /* a socket is connected, by us or by the peer */
+    DV_GRPC_CONNECT_FAILED, /* `status` says why; the next attempt may come */
+    DV_GRPC_DISCONNECTED,   /* `status` says why */
+    DV_GRPC_CALL,           /* a call begins; the message is our request, or follows */
+    DV_GRPC_MESSAGE,
+    DV_GRPC_END,     /* of a call; `status` says how */
+    DV_GRPC_REFUSED, /* a server refused something that a peer did; `status` says what */
+};
+
+/* What an observer is told; all of it is borrowed. */
+struct dv_grpc_event {
+    enum dv_grpc_event_kind kind;
+    bool is_served;      /* the peer calls us; otherwise we call the peer */
+    bool is_sent;        /* the message goes out */
+    dv_str name;         /* of the channel or the server */
+    dv_str path;         /* of the socket */
+    uint64_t connection; /* unique in the process; 0: none */
+    uint64_t call;       /* the call's id; 0: none */
+    dv_str method;
+    struct dv_peer peer; /* pid 0: not known */
+    uint64_t timeout_ms; /* of a call; DV_NO_DEADLINE: none */
+    unsigned n_tries;    /* DV_GRPC_END: on how many connections it was begun */
+    dv_str pod_uid;      /* DV_GRPC_CALL: what it is made for; or empty */
+    dv_str container;
+    dv_str message;
+    const struct dv_err *status; /* NULL: DV_OK */
+};
+
+/* An observer outlives the channels and servers that have it, and must return at once: it is called
+ * from within everything. It may not call anything of this header. */
+struct dv_grpc_observer {
+    void (*event)(struct dv_grpc_observer *observer, const struct dv_grpc_event *event);
+};
+
 /* ---- channels: calls to a peer ---- */
 
 enum dv_channel_state {
@@ -46,6 +83,7 @@ struct dv_channel_options {
      * NULL. */
     void (*changed)(void *ctx, enum dv_channel_state state, const struct dv_err *err);
     void *ctx;
+    struct dv_grpc_observer *observer; /* may be NULL */
 };
 
 /* Begins to connect to the socket at `path`, again and again with growing pauses (1 s unless told
@@ -79,6 +117,9 @@ struct dv_call {
     bool is_stream;
     /* While the peer cannot be reached, wait instead of failing with DV_UNAVAILABLE. */
     bool waits_for_ready;
+    /* What the call is made for, for the observer; may be empty, and live as long as the call. */
+    dv_str pod_uid;
+    dv_str container;
     struct {
         struct dv_channel *channel;
         struct dv_conn *conn;       /* NULL while the call waits for one */
@@ -90,6 +131,7 @@ struct dv_call {
         struct dv_err end;   /* how we ended it; code DV_OK: we did not */
         uint64_t id;
         uint64_t start_ns;
+        uint64_t connection; /* the last one that it was begun on, for the observer */
         unsigned n_tries;
         bool is_running;
     } priv;
@@ -127,10 +169,15 @@ struct dv_server_options {
     /* Whether the process that connects may do so; false sets `err`, and the connection is closed.
      * May be NULL. */
     bool (*allows)(void *ctx, const struct dv_stream *stream, struct dv_err *err);
+    /* Whether the caller may use the method of that path, asked for every call before its handler
+     * is; false sets `err`, with which the call ends. NULL: all who may connect may. */
+    bool (*allows_call)(void *ctx, const struct dv_server_call *call, const char *path,
+                        struct dv_err *err);
     /* A peer did something that was refused, or broke the protocol. Meant for the log, and called
      * no more often than a log can stand. May be NULL. */
     void (*complaint)(void *ctx, const struct dv_peer *peer, const struct dv_err *err);
     void *ctx;
+    struct dv_grpc_observer *observer; /* may be NULL */
 };
 
 /* Opens the server. `options` and the services are copied, the methods are borrowed. */
@@ -164,6 +211,8 @@ bool dv_server_call_is_cancelled(const struct dv_server_call *call);
 struct dv_arena *dv_server_call_arena(struct dv_server_call *call);
 uint64_t dv_server_call_id(const struct dv_server_call *call);
 struct dv_peer dv_server_call_peer(const struct dv_server_call *call);
+/* Returns the connection that the call came by; NULL once that is gone. */
+const struct dv_stream *dv_server_call_stream(const struct dv_server_call *call);
 /* Returns the deadline on the loop's clock; DV_NO_DEADLINE when the client set none. */
 uint64_t dv_server_call_deadline_ms(const struct dv_server_call *call);
 size_t dv_server_call_unsent_bytes(const struct dv_server_call *call);

@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/types.h>
 
@@ -18,6 +17,7 @@
 #include "grpc/grpc.h"
 #include "grpc/grpc_conn.h"
 #include "grpc/grpc_places.h"
+#include "grpc/ids.h"
 
 /* How long a client may take to send its preface and settings. */
 #define HANDSHAKE_TIMEOUT_MS 20000u
@@ -42,6 +42,19 @@ static bool may_complain(struct dv_server *server)
     return server->n_complaints++ < COMPLAINTS_MAX;
 }
 
+void dv_server_observe(const struct dv_server *server, const struct dv_server_conn *sc,
+                       struct dv_grpc_event *event)
+{
+    event->is_served = true;
+    event->name = server->options.name;
+    event->path = server->path;
+    if (sc) {
+        event->connection = sc->id;
+        event->peer = sc->peer;
+    }
+    server->options.observer->event(server->options.observer, event);
+}
+
 void dv_server_complain(struct dv_server *server, const struct dv_peer *peer,
                         const struct dv_err *err)
 {
@@ -49,6 +62,11 @@ void dv_server_complain(struct dv_server *server, const struct dv_peer *peer,
         return;
     dv_log(DV_LOG_DEBUG, "grpc: peer refused", DV_F_STR("server", server->options.name),
            DV_F_I64("pid", peer->pid), DV_F_U64("uid", peer->uid), DV_F_CODE(err), DV_F_ERR(err));
+    if (server->options.observer) {
+        struct dv_grpc_event event = {.kind = DV_GRPC_REFUSED, .peer = *peer, .status = err};
+
+        dv_server_observe(server, NULL, &event);
+    }
     if (server->options.complaint)
         server->options.complaint(server->options.ctx, peer, err);
 }
@@ -100,6 +118,11 @@ static void on_gone(struct dv_conn *conn, const struct dv_err *reason)
 
     dv_timer_cancel(&sc->handshake_timer);
     dv_places_leave(&sc->server->places, &sc->place);
+    if (sc->server->options.observer) {
+        struct dv_grpc_event event = {.kind = DV_GRPC_DISCONNECTED, .status = reason};
+
+        dv_server_observe(sc->server, sc, &event);
+    }
     /* A peer that went away has done nothing wrong; one that broke the protocol or a time limit
      * has. */
     if (reason->code != DV_UNAVAILABLE && reason->code != DV_CANCELLED)
@@ -181,6 +204,12 @@ static void on_accept(struct dv_listener_handler *handler, struct dv_stream *str
     server->n_conns++;
     dv_timer_start(&sc->handshake_timer, server->loop,
                    dv_loop_now_ms(server->loop) + HANDSHAKE_TIMEOUT_MS, on_handshake_timeout);
+    if (server->options.observer) {
+        struct dv_grpc_event event = {.kind = DV_GRPC_CONNECTED};
+
+        sc->id = dv_grpc_next_id();
+        dv_server_observe(server, sc, &event);
+    }
     dv_conn_start(&sc->conn, server->loop, stream, &options, &sc->handler);
 }
 
@@ -230,13 +259,13 @@ static size_t default_connections_max(void)
 struct dv_server *dv_server_open(struct dv_loop *loop, dv_str path,
                                  const struct dv_server_options *options, struct dv_err *err)
 {
-    struct dv_server *server = dv_alloc(sizeof(*server) + options->name.n);
+    struct dv_server *server = dv_alloc(sizeof(*server) + options->name.n + path.n);
+    char *at = server->text;
 
-    if (options->name.n > 0)
-        memcpy(server->name, options->name.p, options->name.n);
     server->loop = loop;
     server->options = *options;
-    server->options.name = (dv_str){server->name, options->name.n};
+    server->options.name = dv_str_put(options->name, &at);
+    server->path = dv_str_put(path, &at);
     if (server->options.message_bytes_max == 0)
         server->options.message_bytes_max = dv_h2_default_options(true).message_bytes_max;
     if (server->options.connections_max == 0)

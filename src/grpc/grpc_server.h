@@ -9,6 +9,7 @@
 
 #include "base/list.h"
 #include "base/map.h"
+#include "base/str.h"
 #include "grpc/grpc.h"
 #include "grpc/grpc_conn.h"
 #include "grpc/grpc_places.h"
@@ -24,6 +25,7 @@ struct dv_server_conn {
     struct dv_link link;
     struct dv_place place;
     struct dv_peer peer;
+    uint64_t id; /* for the observer; 0: there is none */
     struct dv_timer handshake_timer;
 };
 
@@ -51,8 +53,13 @@ struct dv_server {
     bool is_closing;
     dv_closed_fn *closed;
     void *closed_ctx;
-    char name[];
+    dv_str path;
+    char text[]; /* the texts of name and path */
 };
+
+/* Tells the server's observer, which is not NULL, about the connection, or about the peer alone. */
+void dv_server_observe(const struct dv_server *server, const struct dv_server_conn *sc,
+                       struct dv_grpc_event *event);
 
 /* Tells the log and the server's owner what a peer did wrong, no more often than a log can
  * stand. */

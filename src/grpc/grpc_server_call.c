@@ -31,6 +31,7 @@ struct dv_server_call {
     struct dv_arena *arena; /* made when it is first asked for */
     struct dv_timer timer;
     struct dv_peer peer;
+    uint64_t connection; /* for the observer */
     uint64_t id;
     uint64_t start_ns;
     uint64_t deadline_ms;
@@ -42,10 +43,64 @@ struct dv_server_call {
     void *drained_ctx;
 };
 
+/* ---- what the observer is told ---- */
+
+static void observe(const struct dv_server_call *call, struct dv_grpc_event *event)
+{
+    event->connection = call->connection;
+    event->peer = call->peer;
+    event->call = call->id;
+    event->method = dv_str_from_c(call->bound->method->path);
+    dv_server_observe(call->server, NULL, event);
+}
+
+static void observe_message(const struct dv_server_call *call, bool is_sent, dv_str message)
+{
+    struct dv_grpc_event event = {.kind = DV_GRPC_MESSAGE, .is_sent = is_sent, .message = message};
+
+    if (call->server->options.observer)
+        observe(call, &event);
+}
+
+/* A call begins; with a status it ends at once, because nobody serves it. */
+static void observe_request(struct dv_server_conn *sc, const struct dv_h2_request *request,
+                            uint64_t id, const struct dv_err *status)
+{
+    struct dv_grpc_event event = {
+        .kind = DV_GRPC_CALL,
+        .call = id,
+        .method = request->path,
+        .timeout_ms = request->has_timeout ? request->timeout_ns / 1000000 : DV_NO_DEADLINE,
+    };
+
+    if (!sc->server->options.observer)
+        return;
+    dv_server_observe(sc->server, sc, &event);
+    if (status) {
+        event.kind = DV_GRPC_END;
+        event.status = status;
+        dv_server_observe(sc->server, sc, &event);
+    }
+}
+
+static void observe_end(const struct dv_server_call *call, enum dv_code code, dv_str text)
+{
+    struct dv_grpc_event event = {.kind = DV_GRPC_END};
+    struct dv_err status;
+
+    if (code != DV_OK) {
+        (void)dv_fail(&status, code, "%.*s", DV_FMT(text));
+        event.status = &status;
+    }
+    observe(call, &event);
+}
+
 /* ---- the end of a call ---- */
 
-static void log_end(const struct dv_server_call *call, enum dv_code code, dv_str text)
+static void note_end(const struct dv_server_call *call, enum dv_code code, dv_str text)
 {
+    if (call->server->options.observer)
+        observe_end(call, code, text);
     dv_log(DV_LOG_DEBUG, "grpc: served call ended", DV_F_REQUEST(call->id),
            DV_F_STR("server", call->server->options.name),
            DV_F_C("method", call->bound->method->path), DV_F_C("code", dv_code_name(code)),
@@ -99,7 +154,7 @@ static void on_deadline(struct dv_timer *timer)
     dv_str text = call->is_handed ? DV_STR("the deadline has passed")
                                   : DV_STR("the request did not arrive in time");
 
-    log_end(call, DV_DEADLINE_EXCEEDED, text);
+    note_end(call, DV_DEADLINE_EXCEEDED, text);
     dv_h2_finish(call->h2_call, DV_DEADLINE_EXCEEDED, text);
     dv_conn_flush_later(call->conn);
     cancel_call(call);
@@ -108,9 +163,11 @@ static void on_deadline(struct dv_timer *timer)
 /* ---- what a session tells ---- */
 
 /* Refuses an unknown method in the words of the reference's servers, which clients match on. */
-static void refuse_unknown(struct dv_server_conn *sc, struct dv_h2_call *h2_call, dv_str path)
+static void refuse_unknown(struct dv_server_conn *sc, struct dv_h2_call *h2_call,
+                           const struct dv_h2_request *request)
 {
     struct dv_server *server = sc->server;
+    dv_str path = request->path;
     dv_str rest = dv_str_slice(path, 1, path.n);
     size_t slash = dv_str_find_char(rest, '/');
     dv_str service = dv_str_slice(rest, 0, slash);
@@ -125,6 +182,7 @@ static void refuse_unknown(struct dv_server_conn *sc, struct dv_h2_call *h2_call
                       DV_FMT(dv_str_slice(rest, slash + 1, rest.n)), DV_FMT(service));
     else
         (void)dv_fail(&err, DV_UNIMPLEMENTED, "unknown service %.*s", DV_FMT(service));
+    observe_request(sc, request, dv_grpc_next_id(), &err);
     dv_server_complain(server, &sc->peer, &err);
     dv_h2_finish(h2_call, err.code, dv_str_from_c(err.msg));
 }
@@ -139,7 +197,7 @@ static void on_request(struct dv_h2_handler *handler, struct dv_h2_call *h2_call
     struct dv_server_call *call;
 
     if (!bound) {
-        refuse_unknown(sc, h2_call, request->path);
+        refuse_unknown(sc, h2_call, request);
         return;
     }
     if (server->is_closing) {
@@ -152,6 +210,7 @@ static void on_request(struct dv_h2_handler *handler, struct dv_h2_call *h2_call
     call->h2_call = h2_call;
     call->bound = bound;
     call->peer = sc->peer;
+    call->connection = sc->id;
     call->id = dv_grpc_next_id();
     call->start_ns = dv_loop_now_ns(server->loop);
     call->deadline_ms = DV_NO_DEADLINE;
@@ -165,15 +224,19 @@ static void on_request(struct dv_h2_handler *handler, struct dv_h2_call *h2_call
     dv_log(DV_LOG_DEBUG, "grpc: served call started", DV_F_REQUEST(call->id),
            DV_F_STR("server", server->options.name), DV_F_STR("method", request->path),
            DV_F_I64("pid", call->peer.pid), DV_F_U64("uid", call->peer.uid));
+    observe_request(sc, request, call->id, NULL);
 }
 
 static void on_message(struct dv_h2_handler *handler, struct dv_h2_call *h2_call, dv_str message)
 {
     struct dv_server_call *call = dv_h2_call_ctx(h2_call);
+    const struct dv_server_options *options;
+    struct dv_err err;
 
     (void)handler;
     if (!call)
         return; /* the call was refused at its headers */
+    observe_message(call, false, message);
     if (dv_loop_now_ms(call->server->loop) >= call->deadline_ms) {
         on_deadline(&call->timer); /* the timeout was 0, or the request came too slowly */
         return;
@@ -185,7 +248,12 @@ static void on_message(struct dv_h2_handler *handler, struct dv_h2_call *h2_call
         dv_timer_cancel(&call->timer);
     else
         dv_timer_start(&call->timer, call->server->loop, call->deadline_ms, on_deadline);
-    call->bound->method->handle(call->bound->ctx, call, message);
+    options = &call->server->options;
+    if (options->allows_call &&
+        !options->allows_call(options->ctx, call, call->bound->method->path, &err))
+        dv_server_call_finish(call, &err);
+    else
+        call->bound->method->handle(call->bound->ctx, call, message);
 }
 
 static void on_ended(struct dv_h2_handler *handler, struct dv_h2_call *h2_call,
@@ -196,7 +264,7 @@ static void on_ended(struct dv_h2_handler *handler, struct dv_h2_call *h2_call,
     (void)handler;
     if (!call)
         return; /* the call has been answered */
-    log_end(call, end->status.code, dv_str_from_c(end->status.msg));
+    note_end(call, end->status.code, dv_str_from_c(end->status.msg));
     cancel_call(call);
 }
 
@@ -225,6 +293,7 @@ bool dv_server_call_send(struct dv_server_call *call, struct dv_h2_msg *msg, str
         return dv_fail(err, DV_CANCELLED, "the client is gone");
     if (!dv_h2_send(call->h2_call, msg, err))
         return false;
+    observe_message(call, true, (dv_str){dv_h2_msg_data(msg), dv_h2_msg_size(msg)});
     dv_conn_flush_later(call->conn);
     return true;
 }
@@ -236,7 +305,7 @@ void dv_server_call_finish(struct dv_server_call *call, const struct dv_err *err
 
     assert(call->is_handed);
     if (call->h2_call) {
-        log_end(call, code, text);
+        note_end(call, code, text);
         dv_h2_finish(call->h2_call, code, text);
         dv_conn_flush_later(call->conn);
         detach(call);
@@ -289,6 +358,11 @@ uint64_t dv_server_call_id(const struct dv_server_call *call)
 struct dv_peer dv_server_call_peer(const struct dv_server_call *call)
 {
     return call->peer;
+}
+
+const struct dv_stream *dv_server_call_stream(const struct dv_server_call *call)
+{
+    return call->conn ? call->conn->stream : NULL;
 }
 
 uint64_t dv_server_call_deadline_ms(const struct dv_server_call *call)

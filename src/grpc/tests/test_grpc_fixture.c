@@ -95,6 +95,7 @@ void fixture_serve(struct fixture *fixture)
         .connections_max = fixture->connections_max,
         .complaint = on_complaint,
         .ctx = fixture,
+        .observer = fixture->observer,
     };
     struct dv_err err;
 
@@ -136,6 +137,7 @@ void fixture_connect(struct fixture *fixture, bool connects_once)
         .connects_once = connects_once,
         .changed = on_changed,
         .ctx = fixture,
+        .observer = fixture->observer,
     };
     struct dv_err err;
 

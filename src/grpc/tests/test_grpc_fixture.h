@@ -25,7 +25,8 @@ struct fixture {
     char dir[64];
     char path[96];
     struct dv_server *server;
-    size_t connections_max; /* for fixture_serve; 0: the default */
+    size_t connections_max;            /* for fixture_serve; 0: the default */
+    struct dv_grpc_observer *observer; /* of the server and the channel; may be NULL */
     int n_servers_closed;
 
     struct dv_server_call *held; /* the latest call of TEST_HOLD */
