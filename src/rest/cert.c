@@ -7,11 +7,15 @@
 #include <sys/socket.h>
 #include <time.h>
 
+#include <gnutls/abstract.h>
 #include <gnutls/crypto.h>
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
 
 #include "base/arena.h"
+#include "base/base64.h"
+#include "base/buf.h"
+#include "base/defs.h"
 #include "base/err.h"
 #include "rest/rest.h"
 #include "rest/tls.h"
@@ -27,6 +31,8 @@
 #define NAME_BYTES_MAX 64u
 /* The limit of a certificate's life, far below what GeneralizedTime can express (the year 9999). */
 #define DAYS_MAX 36500u
+#define PIN_PREFIX "sha256//"
+#define PIN_BYTES_MAX 64u
 
 enum kind {
     FOR_CA,
@@ -316,24 +322,75 @@ static void free_cert(gnutls_x509_crt_t *cert)
     gnutls_x509_crt_deinit(*cert);
 }
 
-bool dv_rest_cert_end(dv_str pem, uint64_t *end_ns, struct dv_err *err)
+/* Reads the first certificate of a PEM text. */
+static bool import(dv_str pem, gnutls_x509_crt_t *cert, struct dv_err *err)
 {
-    DV_CLEANUP(free_cert) gnutls_x509_crt_t cert = NULL;
     gnutls_datum_t text = datum_of(pem);
-    int status = gnutls_x509_crt_init(&cert);
-    time_t end_s;
+    int status = gnutls_x509_crt_init(cert);
 
     if (status != 0)
         return fail_gnutls(err, status, "certificate");
     status = pem.n > INT_MAX ? GNUTLS_E_LARGE_PACKET
-                             : gnutls_x509_crt_import(cert, &text, GNUTLS_X509_FMT_PEM);
-    if (status != 0)
-        return dv_fail(err, DV_INVALID_ARGUMENT, "certificate: %s", gnutls_strerror(status));
+                             : gnutls_x509_crt_import(*cert, &text, GNUTLS_X509_FMT_PEM);
+    return status == 0 ||
+           dv_fail(err, DV_INVALID_ARGUMENT, "certificate: %s", gnutls_strerror(status));
+}
+
+bool dv_rest_cert_end(dv_str pem, uint64_t *end_ns, struct dv_err *err)
+{
+    DV_CLEANUP(free_cert) gnutls_x509_crt_t cert = NULL;
+    time_t end_s;
+
+    if (!import(pem, &cert, err))
+        return false;
     end_s = gnutls_x509_crt_get_expiration_time(cert);
     if (end_s < 0)
         return dv_fail(err, DV_INVALID_ARGUMENT, "certificate: it does not say when it ends");
     *end_ns = (uint64_t)end_s > UINT64_MAX / NS_PER_S ? UINT64_MAX : (uint64_t)end_s * NS_PER_S;
     return true;
+}
+
+static void free_pubkey(gnutls_pubkey_t *key)
+{
+    gnutls_pubkey_deinit(*key);
+}
+
+bool dv_rest_cert_pin(dv_str pem, struct dv_arena *arena, dv_str *pin, struct dv_err *err)
+{
+    DV_CLEANUP(free_cert) gnutls_x509_crt_t cert = NULL;
+    DV_CLEANUP(free_pubkey) gnutls_pubkey_t key = NULL;
+    DV_CLEANUP(dv_buf_fini) struct dv_buf text;
+    unsigned char digest[DV_REST_SHA256_BYTES];
+    gnutls_datum_t bytes = {0};
+    int status;
+
+    dv_buf_init(&text, PIN_BYTES_MAX);
+    if (!import(pem, &cert, err))
+        return false;
+    status = gnutls_pubkey_init(&key);
+    if (status == 0)
+        status = gnutls_pubkey_import_x509(key, cert, 0);
+    if (status == 0)
+        status = gnutls_pubkey_export2(key, GNUTLS_X509_FMT_DER, &bytes);
+    if (status != 0)
+        return fail_gnutls(err, status, "the certificate's key");
+    dv_rest_sha256((dv_str){(const char *)bytes.data, bytes.size}, digest);
+    gnutls_free(bytes.data);
+    dv_buf_add_c(&text, PIN_PREFIX);
+    dv_base64_encode((dv_str){(const char *)digest, sizeof(digest)}, &text);
+    *pin = dv_str_copy(dv_buf_str(&text), arena);
+    return true;
+}
+
+bool dv_rest_is_pin(dv_str text)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    const dv_str prefix = DV_STR(PIN_PREFIX);
+    dv_str digest;
+
+    return text.n < PIN_BYTES_MAX && dv_str_starts_with(text, prefix) &&
+           dv_base64_decode(dv_str_slice(text, prefix.n, text.n), arena, &digest) &&
+           digest.n == DV_REST_SHA256_BYTES;
 }
 
 /* ---- secrets ---- */

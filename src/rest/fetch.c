@@ -101,6 +101,7 @@ void dv_rest_transfer_finish(struct dv_rest_transfer *transfer)
     struct dv_rest_fetch *fetch = transfer->fetch;
     const struct dv_err *err = transfer->err.code == DV_OK ? NULL : &transfer->err;
 
+    dv_task_cancel(&transfer->resuming);
     detach(transfer);
     dv_log(DV_LOG_DEBUG, "rest: fetch ended", DV_F_REQUEST(transfer->id),
            DV_F_U64("status", fetch->status), DV_F_U64("bytes", transfer->body.n),
@@ -130,6 +131,8 @@ static const struct {
     {CURLE_GOT_NOTHING,              DV_UNAVAILABLE,        "the server closed without an answer"          },
     {CURLE_PARTIAL_FILE,             DV_UNAVAILABLE,        "the server closed in the middle of the answer"},
     {CURLE_PEER_FAILED_VERIFICATION, DV_UNAUTHENTICATED,    NULL                                           },
+    {CURLE_SSL_PINNEDPUBKEYNOTMATCH, DV_UNAUTHENTICATED,
+     "the server has another key than it should"                                                           },
     {CURLE_SSL_CERTPROBLEM,          DV_INVALID_ARGUMENT,   NULL                                           },
     {CURLE_SSL_CACERT_BADFILE,       DV_INVALID_ARGUMENT,   NULL                                           },
     {CURLE_OUT_OF_MEMORY,            DV_RESOURCE_EXHAUSTED, "a line of the answer\'s header is too long"   },
@@ -285,6 +288,19 @@ static void note_line(struct dv_rest_transfer *transfer, dv_str line)
         transfer->has_header = true;
 }
 
+/* False: the fetch has been ended meanwhile. */
+static bool tell_head(struct dv_rest_transfer *transfer)
+{
+    struct dv_rest_fetch *fetch = transfer->fetch;
+
+    take_status(transfer);
+    if (fetch->on_head && fetch->status / 100 == 2 && !transfer->has_told_head) {
+        transfer->has_told_head = true; /* fields may follow the body too */
+        fetch->on_head(fetch);
+    }
+    return !transfer->is_ended;
+}
+
 static size_t on_header(char *bytes, size_t size, size_t n, void *ctx)
 {
     struct dv_rest_transfer *transfer = ctx;
@@ -293,6 +309,8 @@ static size_t on_header(char *bytes, size_t size, size_t n, void *ctx)
     if (transfer->is_ended)
         return 0; /* makes libcurl break off */
     note_line(transfer, (dv_str){bytes, n});
+    if (transfer->has_header && !tell_head(transfer))
+        return 0;
     transfer->header_bytes += n;
     if (transfer->header_bytes > HEADER_BYTES_MAX) {
         dv_rest_transfer_end(transfer, DV_RESOURCE_EXHAUSTED,
@@ -311,6 +329,10 @@ static size_t on_bytes(char *bytes, size_t size, size_t n, void *ctx)
     n *= size;
     if (transfer->is_ended)
         return 0;
+    if (transfer->is_paused) { /* libcurl keeps the bytes, and stops reading */
+        transfer->is_held = true;
+        return CURL_WRITEFUNC_PAUSE;
+    }
     expect_bytes(transfer);
     if (fetch->status == 0)
         take_status(transfer);
@@ -397,6 +419,30 @@ void dv_rest_fetch_cancel(struct dv_rest_fetch *fetch)
 {
     if (fetch->priv)
         dv_rest_transfer_end(fetch->priv, DV_CANCELLED, "cancelled");
+}
+
+/* Libcurl hands out at once what it has kept: not from within the caller's own function. */
+static void on_resuming(struct dv_task *task)
+{
+    struct dv_rest_transfer *transfer = DV_CONTAINER(task, struct dv_rest_transfer, resuming);
+
+    if (transfer->is_ended || transfer->is_paused || !transfer->is_held)
+        return;
+    transfer->is_held = false;
+    expect_bytes(transfer);
+    (void)curl_easy_pause(transfer->easy, CURLPAUSE_CONT); /* fails only when the fetch is ended */
+}
+
+void dv_rest_fetch_pause(struct dv_rest_fetch *fetch, bool is_paused)
+{
+    struct dv_rest_transfer *transfer = fetch->priv;
+
+    if (!transfer || transfer->is_paused == is_paused)
+        return;
+    assert(fetch->on_body);
+    transfer->is_paused = is_paused;
+    if (!is_paused)
+        dv_task_post(&transfer->resuming, transfer->client->loop, on_resuming);
 }
 
 dv_str dv_rest_fetch_field(const struct dv_rest_fetch *fetch, dv_str name)

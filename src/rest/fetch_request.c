@@ -110,7 +110,9 @@ static void set_security(const struct dv_rest_client *client, CURL *easy)
         (void)curl_easy_setopt(easy, CURLOPT_CAINFO, client->ca.path);
         (void)curl_easy_setopt(easy, CURLOPT_CAPATH, NULL); /* only the given CA is trusted */
     }
-    if (client->is_unverified) {
+    if (client->key_pin)
+        (void)curl_easy_setopt(easy, CURLOPT_PINNEDPUBLICKEY, client->key_pin);
+    if (client->is_unverified || client->key_pin) {
         (void)curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 0L);
         (void)curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 0L);
     }

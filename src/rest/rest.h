@@ -51,6 +51,8 @@ bool dv_rest_path_next(dv_str *rest, struct dv_arena *arena, dv_str *segment);
 bool dv_rest_query_next(dv_str *rest, struct dv_arena *arena, dv_str *name, dv_str *value);
 /* Sets *value to the first value of that name; false when there is none. */
 bool dv_rest_query_get(dv_str query, dv_str name, struct dv_arena *arena, dv_str *value);
+/* Adds text as it stands in a path or a query: what the functions above decode to the same text. */
+void dv_rest_add_encoded(struct dv_buf *buf, dv_str text);
 
 /* ---- servers ---- */
 
@@ -260,6 +262,9 @@ struct dv_rest_client_options {
     /* Any certificate is accepted, for any name: who only asks whether a server answers does not
      * mind whose it is. */
     bool is_unverified;
+    /* As dv_rest_cert_pin prints it: who has this key is the server, whatever its certificate says.
+     * Empty: none. */
+    dv_str key_pin;
     size_t connections_max;      /* fetches beyond it wait; streams count; 0: 64 */
     uint64_t connect_timeout_ms; /* look-up, connection and handshake; 0: 10 s */
 };
@@ -292,8 +297,11 @@ struct dv_rest_fetch {
     uint64_t deadline_ms;
     uint64_t idle_ms;      /* the longest time without a byte of the answer; 0: no limit */
     size_t body_bytes_max; /* limit of an answer that is gathered; 0: 64 MiB */
+    /* The header of an answer with a 2xx status is complete; `status` is set. May be NULL. It may
+     * cancel the fetch. */
+    void (*on_head)(struct dv_rest_fetch *fetch);
     /* The next part of the body of an answer with a 2xx status. NULL: the body is gathered, as that
-     * of any other status always is. It may cancel the fetch. */
+     * of any other status always is. It may pause or cancel the fetch. */
     void (*on_body)(struct dv_rest_fetch *fetch, dv_str part);
     /* The end, exactly once. err: NULL when the answer is complete. DV_UNAVAILABLE: no connection,
      * or it broke. DV_UNAUTHENTICATED: the server is not who it should be.
@@ -315,6 +323,9 @@ void dv_rest_fetch_start(struct dv_rest_client *client, struct dv_rest_fetch *fe
 /* Cancels the fetch: `done` still runs, with DV_CANCELLED; on_body does not. Does nothing once
  * `done` has run. */
 void dv_rest_fetch_cancel(struct dv_rest_fetch *fetch);
+/* While it is paused, on_body is not called, and the server cannot send more than a buffer of
+ * libcurl's and the kernel's take. It goes on later in the turn. Only for a fetch with on_body. */
+void dv_rest_fetch_pause(struct dv_rest_fetch *fetch, bool is_paused);
 /* Returns the first field of the answer with that name, in any case of letters; empty when there is
  * none. */
 dv_str dv_rest_fetch_field(const struct dv_rest_fetch *fetch, dv_str name);
@@ -399,6 +410,12 @@ DV_CHECKED bool dv_rest_cert_make_client(const struct dv_rest_cert *ca,
                                          struct dv_err *err);
 /* Finds when the first certificate of a PEM text expires, in wall time. */
 DV_CHECKED bool dv_rest_cert_end(dv_str pem, uint64_t *end_ns, struct dv_err *err);
+/* Prints the SHA-256 of the public key in the first certificate of a PEM text, into the arena:
+ * "sha256//BASE64". Clients that know it need no CA to know the server. */
+DV_CHECKED bool dv_rest_cert_pin(dv_str pem, struct dv_arena *arena, dv_str *pin,
+                                 struct dv_err *err);
+/* Whether the text is such a pin. */
+bool dv_rest_is_pin(dv_str text);
 
 /* ---- secrets ---- */
 

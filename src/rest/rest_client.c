@@ -238,6 +238,9 @@ static bool check_options(const struct dv_rest_client_options *options, struct d
         return false;
     if (options->socket_path.n > 0 && !dv_socket_path_check(options->socket_path, err))
         return false;
+    if (options->key_pin.n > 0 && !dv_rest_is_pin(options->key_pin))
+        return dv_fail(err, DV_INVALID_ARGUMENT, "\"%.*s\" is no pin of a key",
+                       DV_FMT(dv_str_slice(options->key_pin, 0, 80)));
     if (!dv_rest_is_sendable(options->user_agent))
         return dv_fail(err, DV_INVALID_ARGUMENT, "user agent: it has control characters");
     return true;
@@ -261,6 +264,8 @@ static void set_up(struct dv_rest_client *client, const struct dv_rest_client_op
     client->connect_timeout_ms =
         options->connect_timeout_ms > 0 ? options->connect_timeout_ms : CONNECT_TIMEOUT_DEFAULT_MS;
     client->is_unverified = options->is_unverified;
+    if (options->key_pin.n > 0)
+        client->key_pin = dv_str_to_c(options->key_pin, client->arena);
     assert(client->connections_max <= 1u << 20); /* libcurl counts in long */
 }
 

@@ -55,6 +55,7 @@ struct dv_rest_client {
     size_t connections_max;
     uint64_t connect_timeout_ms;
     bool is_unverified;
+    const char *key_pin; /* NULL: none */
     CURLM *multi;
     struct dv_timer timer; /* for libcurl */
     struct dv_task task;
@@ -81,11 +82,15 @@ struct dv_rest_transfer {
     char said[CURL_ERROR_SIZE]; /* libcurl's text about what went wrong */
     struct dv_buf body;
     size_t header_bytes;
-    bool has_header;       /* the answer's header is complete */
+    bool has_header; /* the answer's header is complete */
+    bool has_told_head;
     struct dv_timer timer; /* for the first of these times */
     uint64_t connect_at_ms;
     uint64_t idle_at_ms;
     bool is_connected;
+    bool is_paused;          /* on_body is not wanted now */
+    bool is_held;            /* libcurl has been told so */
+    struct dv_task resuming; /* tells libcurl to go on */
     bool is_ended;
     struct dv_err err; /* how it ended; code DV_OK: success */
 };

@@ -3,6 +3,8 @@
 #include <stddef.h>
 
 #include "base/arena.h"
+#include "base/ascii.h"
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/num.h"
 #include "rest/rest.h"
@@ -160,4 +162,16 @@ bool dv_rest_query_get(dv_str query, dv_str name, struct dv_arena *arena, dv_str
         return true;
     }
     return false;
+}
+
+void dv_rest_add_encoded(struct dv_buf *buf, dv_str text)
+{
+    for (size_t i = 0; i < text.n; i++) {
+        unsigned char c = (unsigned char)text.p[i];
+
+        if (dv_is_alphanumeric((char)c) || c == '-' || c == '.' || c == '_' || c == '~')
+            dv_buf_add_char(buf, (char)c);
+        else
+            dv_buf_printf(buf, "%%%02X", c);
+    }
 }

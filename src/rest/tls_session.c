@@ -17,6 +17,7 @@
 #include "base/defs.h"
 #include "base/err.h"
 #include "base/list.h"
+#include "base/num.h"
 #include "loop/loop.h"
 #include "rest/rest.h"
 #include "rest/rest_server.h"
@@ -25,6 +26,8 @@
 /* So many handshakes of a server are made at once: a flood of them must leave workers for others.
  */
 #define SHAKES_MAX 2u
+/* So much is read ahead: the requests that a busy client has sent meanwhile. */
+#define AHEAD_BYTES 4096u
 
 /* ---- the beginning ---- */
 
@@ -35,14 +38,50 @@ static unsigned char http2[] = "h2";
 
 /* Notes when the kernel has nothing more: GnuTLS asks to be called again in other cases, too, and
  * the kernel tells of new bytes only once. */
-static ssize_t on_pull(gnutls_transport_ptr_t ctx, void *to, size_t n)
+static ssize_t pull(struct dv_rest_session *tls, void *to, size_t n)
 {
-    struct dv_rest_session *tls = ctx;
     ssize_t got = recv(tls->fd, to, n, 0);
 
     tls->has_spoken |= got > 0;
     tls->is_dry = got < 0 && errno == EAGAIN;
     return got;
+}
+
+static size_t take_ahead(struct dv_rest_session *tls, void *to, size_t n)
+{
+    n = dv_size_min(n, tls->n_ahead - tls->ahead_at);
+    memcpy(to, tls->ahead + tls->ahead_at, n);
+    tls->ahead_at += n;
+    if (tls->ahead_at == tls->n_ahead) { /* a connection that is idle keeps nothing */
+        free(tls->ahead);
+        tls->ahead = NULL;
+    }
+    return n;
+}
+
+/* GnuTLS asks for the five bytes that a record begins with, then for the record, and a request is a
+ * record or two: all that is there is read at once. */
+static ssize_t on_pull(gnutls_transport_ptr_t ctx, void *to, size_t n)
+{
+    struct dv_rest_session *tls = ctx;
+    char bytes[AHEAD_BYTES];
+    ssize_t got;
+
+    if (tls->ahead)
+        return (ssize_t)take_ahead(tls, to, n);
+    if (n >= sizeof(bytes))
+        return pull(tls, to, n);
+    got = pull(tls, bytes, sizeof(bytes));
+    if (got <= 0)
+        return got;
+    tls->n_ahead = (size_t)got;
+    tls->ahead_at = dv_size_min(n, tls->n_ahead);
+    memcpy(to, bytes, tls->ahead_at);
+    if (tls->ahead_at == tls->n_ahead)
+        return got;
+    tls->ahead = dv_alloc(tls->n_ahead);
+    memcpy(tls->ahead, bytes, tls->n_ahead);
+    return (ssize_t)tls->ahead_at;
 }
 
 static int on_message(gnutls_session_t session, unsigned type, unsigned when, unsigned is_incoming,
@@ -268,6 +307,7 @@ void dv_rest_tls_end(struct dv_rest_conn *conn)
     dv_link_remove(&tls->link);
     dv_rest_who_free(tls->who);
     gnutls_deinit(tls->gnutls);
+    free(tls->ahead);
     dv_rest_creds_unref(tls->creds);
     free(tls);
 }

@@ -38,6 +38,9 @@ struct dv_rest_session {
     gnutls_session_t gnutls;
     struct dv_rest_creds *creds;
     int fd;
+    char *ahead; /* read, and not yet asked for by GnuTLS; NULL: nothing is */
+    size_t ahead_at;
+    size_t n_ahead;
     bool is_dry;             /* the kernel had nothing more to read */
     bool has_spoken;         /* something has come from the client */
     bool has_answered;       /* the client's hello was good, and it has got ours */

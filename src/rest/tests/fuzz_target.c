@@ -21,14 +21,7 @@ static void check_part(dv_str part)
     assert(dv_str_find_char(part, '\0') == part.n);
 }
 
-/* Every byte, so that nothing depends on which ones must be. */
-static void add_encoded(struct dv_buf *text, dv_str part)
-{
-    for (size_t i = 0; i < part.n; i++)
-        dv_buf_printf(text, "%%%02x", (unsigned char)part.p[i]);
-}
-
-/* The target, encoded in full; false: it is not good. */
+/* The target, encoded as ours are; false: it is not good. */
 static bool encode(dv_str target, struct dv_arena *arena, struct dv_buf *text)
 {
     struct dv_err err;
@@ -43,7 +36,7 @@ static bool encode(dv_str target, struct dv_arena *arena, struct dv_buf *text)
     for (rest = path; dv_rest_path_next(&rest, arena, &value);) {
         check_part(value);
         dv_buf_add_char(text, '/');
-        add_encoded(text, value);
+        dv_rest_add_encoded(text, value);
     }
     dv_buf_add_char(text, '?');
     for (rest = query; dv_rest_query_next(&rest, arena, &name, &value);) {
@@ -52,9 +45,9 @@ static bool encode(dv_str target, struct dv_arena *arena, struct dv_buf *text)
         check_part(name);
         check_part(value);
         assert(dv_rest_query_get(query, name, arena, &found));
-        add_encoded(text, name);
+        dv_rest_add_encoded(text, name);
         dv_buf_add_char(text, '=');
-        add_encoded(text, value);
+        dv_rest_add_encoded(text, value);
         dv_buf_add_char(text, '&');
     }
     return true;

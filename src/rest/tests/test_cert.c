@@ -241,6 +241,21 @@ static void the_end_of_a_certificate_is_told(void **state)
     assert_err(&err, DV_INVALID_ARGUMENT, "certificate");
 }
 
+static void the_key_of_a_certificate_has_a_pin(void **state)
+{
+    struct dv_rest_cert ca = make_ca(*state);
+    struct dv_rest_cert other = make_ca(*state);
+    dv_str pin, same, another;
+    struct dv_err err;
+
+    assert_ok(dv_rest_cert_pin(ca.cert, *state, &pin, &err), &err);
+    assert_ok(dv_rest_cert_pin(ca.cert, *state, &same, &err), &err);
+    assert_ok(dv_rest_cert_pin(other.cert, *state, &another, &err), &err);
+    assert_true(dv_rest_is_pin(pin) && dv_str_eq(pin, same) && !dv_str_eq(pin, another));
+    assert_false(dv_rest_cert_pin(ca.key, *state, &pin, &err));
+    assert_err(&err, DV_INVALID_ARGUMENT, "certificate");
+}
+
 static void hashes_are_those_of_the_standard(void **state)
 {
     static const struct {
@@ -287,6 +302,7 @@ int main(void)
         arena_test(what_cannot_be_in_a_certificate_is_refused),
         arena_test(a_ca_that_is_none_is_refused),
         arena_test(the_end_of_a_certificate_is_told),
+        arena_test(the_key_of_a_certificate_has_a_pin),
         arena_test(hashes_are_those_of_the_standard),
         arena_test(tokens_are_long_and_differ),
     };

@@ -239,6 +239,158 @@ static void a_stream_comes_as_it_is_sent(void **state)
     asker_close(&asker);
 }
 
+static int n_heads;
+
+static void on_head(struct dv_rest_fetch *fetch)
+{
+    assert_int_equal(fetch->status, 200);
+    n_heads++;
+}
+
+static void the_header_is_told_before_a_body_comes(void **state)
+{
+    struct fixture *fixture = *state;
+    struct asker asker;
+    struct ask ask;
+
+    serve(fixture, &asker);
+    n_heads = 0;
+    ask_init(&ask, &asker, "GET", "/stream");
+    ask_stream(&ask);
+    ask.fetch.on_head = on_head;
+    ask_start(&ask);
+    wait_count(fixture, &n_heads, 1);
+    assert_int_equal(ask.n_parts, 0);
+    send_text(fixture, "now");
+    dv_rest_stream_finish(&fixture->stream);
+    ask_wait(&ask);
+    assert_str(dv_buf_str(&ask.body), "now");
+    assert_int_equal(n_heads, 1);
+    ask_fini(&ask);
+    asker_close(&asker);
+}
+
+static void pause_now(struct ask *ask)
+{
+    dv_rest_fetch_pause(&ask->fetch, true);
+}
+
+/* What the kernel and libcurl hold for one that does not read is far less. */
+#define LONG_BYTES (16u << 20)
+
+static void send_more(struct fixture *fixture)
+{
+    static char bytes[65536];
+    struct dv_err err;
+
+    memset(bytes, 'x', sizeof(bytes));
+    if (fixture->n_rooms > (int)(LONG_BYTES / sizeof(bytes)))
+        dv_rest_stream_finish(&fixture->stream);
+    else
+        assert_ok(dv_rest_stream_send(&fixture->stream, (dv_str){bytes, sizeof(bytes)}, &err),
+                  &err);
+}
+
+static void who_is_paused_gets_nothing_and_the_server_is_held_up(void **state)
+{
+    struct fixture *fixture = *state;
+    struct asker asker;
+    struct ask ask;
+    int n_parts;
+
+    serve(fixture, &asker);
+    fixture->on_room = send_more;
+    begin_stream(&ask, &asker);
+    ask.on_part = pause_now;
+    send_text(fixture, "x");
+    wait_count(fixture, &ask.n_parts, 1);
+    assert_true(is_asleep(fixture));
+    assert_int_equal(ask.n_parts, 1);
+    assert_true(fixture->n_rooms < (int)(LONG_BYTES / 65536));
+    n_parts = ask.n_parts;
+    dv_rest_fetch_pause(&ask.fetch, false);
+    assert_int_equal(ask.n_parts, n_parts); /* not from within */
+    wait_count(fixture, &ask.n_parts, n_parts + 1);
+    ask.on_part = NULL;
+    dv_rest_fetch_pause(&ask.fetch, false);
+    ask_wait(&ask);
+    assert_int_equal(ask.err.code, DV_OK);
+    assert_true(ask.body.n > LONG_BYTES);
+    ask_fini(&ask);
+    asker_close(&asker);
+}
+
+static void one_that_is_paused_can_be_cancelled(void **state)
+{
+    struct fixture *fixture = *state;
+    struct asker asker;
+    struct ask ask;
+
+    serve(fixture, &asker);
+    fixture->on_room = send_more;
+    begin_stream(&ask, &asker);
+    ask.on_part = pause_now;
+    send_text(fixture, "x");
+    wait_count(fixture, &ask.n_parts, 1);
+    assert_true(is_asleep(fixture));
+    dv_rest_fetch_pause(&ask.fetch, false);
+    dv_rest_fetch_cancel(&ask.fetch);
+    ask_wait(&ask);
+    assert_int_equal(ask.err.code, DV_CANCELLED);
+    assert_int_equal(ask.n_parts, 1);
+    ask_fini(&ask);
+    asker_close(&asker);
+}
+
+/* ---- pins ---- */
+
+static void a_server_is_known_by_its_key(void **state)
+{
+    struct fixture *fixture = *state;
+    struct dv_rest_cert other = fixture_cert(fixture, NULL, "ca", NULL, 0);
+    struct asker asker = {.options.ca = other.cert}; /* which does not matter */
+    struct dv_err err;
+    struct ask ask;
+
+    fixture_serve(fixture);
+    assert_ok(dv_rest_cert_pin(fixture->tls.cert, fixture->arena, &asker.options.key_pin, &err),
+              &err);
+    asker_open(&asker, fixture);
+    ask_expect(&asker, "POST", "/echo", "to it", 200, "to it");
+    asker_close(&asker);
+    asker = (struct asker){.options.ca = fixture->ca.cert};
+    assert_ok(dv_rest_cert_pin(other.cert, fixture->arena, &asker.options.key_pin, &err), &err);
+    asker_open(&asker, fixture);
+    ask_init(&ask, &asker, "GET", "/echo");
+    ask_start(&ask);
+    ask_wait(&ask);
+    assert_err(&ask.err, DV_UNAUTHENTICATED, "another key");
+    ask_fini(&ask);
+    asker_close(&asker);
+}
+
+static void what_is_no_pin_is_refused(void **state)
+{
+    static const char *const pins[] = {
+        "x",
+        "sha256//",
+        "sha256//AAAA",
+        "sha1//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
+        "sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=;sha256//AAAAAAAAAAAAAAAAAAAAAAA=",
+        "/etc/passwd",
+    };
+    struct fixture *fixture = *state;
+    struct dv_err err;
+
+    for (size_t i = 0; i < DV_COUNT(pins); i++) {
+        const struct dv_rest_client_options options = {.base_url = DV_STR("https://127.0.0.1:1"),
+                                                       .key_pin = dv_str_from_c(pins[i])};
+
+        assert_null(dv_rest_client_open(fixture->loop, &options, &err));
+        assert_err(&err, DV_INVALID_ARGUMENT, "is no pin of a key");
+    }
+}
+
 static void the_body_of_a_refusal_is_not_taken_for_the_stream(void **state)
 {
     struct fixture *fixture = *state;
@@ -322,6 +474,11 @@ int main(void)
         TEST(many_fetches_share_a_few_connections),
         TEST(large_bodies_go_both_ways),
         TEST(a_stream_comes_as_it_is_sent),
+        TEST(the_header_is_told_before_a_body_comes),
+        TEST(who_is_paused_gets_nothing_and_the_server_is_held_up),
+        TEST(one_that_is_paused_can_be_cancelled),
+        TLS_TEST(a_server_is_known_by_its_key),
+        cmocka_unit_test_setup_teardown(what_is_no_pin_is_refused, fixture_start, fixture_end),
         TEST(the_body_of_a_refusal_is_not_taken_for_the_stream),
         TEST(a_unix_socket_is_asked_as_well),
         TLS_TEST(a_client_shows_its_certificate),
