@@ -212,7 +212,8 @@ bool dv_guard_judge(struct dv_guard *guard, const struct dv_policy_peer *peer,
     uint64_t n;
     dv_str who;
 
-    if (mode == DV_POLICY_OFF || !peer)
+    /* Our own driver needs no rule: whoever may start us may say what we offer. */
+    if (mode == DV_POLICY_OFF || !peer || peer->pid == getpid())
         return true;
     verdict = dv_policy_judge(guard->policy, peer, action, name);
     if (verdict.is_allowed)
@@ -244,6 +245,46 @@ bool dv_guard_allows(struct dv_guard *guard, const struct dv_stream *stream,
         return true;
     arena = dv_arena_new();
     return dv_guard_judge(guard, dv_guard_identify(guard, stream, arena), action, name, err);
+}
+
+/* ---- leases ---- */
+
+bool dv_guard_judge_lease(struct dv_guard *guard, const struct dv_policy_peer *peer, bool is_class,
+                          dv_str name, struct dv_policy_grant *grant, struct dv_err *err)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    enum dv_policy_mode mode = mode_of(guard);
+    const struct dv_policy_grant free_grant = {.is_allowed = true,
+                                               .rule = DV_STR(""),
+                                               .devices_max = DV_POLICY_NO_LIMIT,
+                                               .seconds_max = DV_POLICY_NO_LIMIT};
+    const struct dv_policy_peer nobody = {0};
+
+    *grant = free_grant;
+    if (mode == DV_POLICY_OFF)
+        return true;
+    *grant = dv_policy_judge_lease(guard->policy, peer ? peer : &nobody, is_class, name);
+    if (grant->is_allowed)
+        return true;
+    (void)dv_fail(err, DV_PERMISSION_DENIED, "policy: lease %s%.*s: no rule allows %.*s; add to %s",
+                  is_class ? "devices of class " : "", DV_FMT(name),
+                  DV_FMT(print_peer(peer ? peer : &nobody, arena)), guard->path);
+    if (mode == DV_POLICY_ENFORCE)
+        return false;
+    *grant = free_grant;
+    dv_log(DV_LOG_WARN, "plugin: the policy would refuse this lease", DV_F_ERR(err));
+    return true;
+}
+
+bool dv_guard_rule_has(const struct dv_guard *guard, dv_str rule, bool is_class, dv_str name)
+{
+    return mode_of(guard) != DV_POLICY_OFF &&
+           dv_policy_rule_has(guard->policy, rule, is_class, name);
+}
+
+bool dv_guard_is_admin(const struct dv_guard *guard, const struct dv_policy_peer *peer)
+{
+    return peer && mode_of(guard) != DV_POLICY_OFF && dv_policy_is_admin(guard->policy, peer);
 }
 
 /* ---- what was refused ---- */

@@ -42,6 +42,16 @@ DV_CHECKED bool dv_guard_judge(struct dv_guard *guard, const struct dv_policy_pe
 DV_CHECKED bool dv_guard_allows(struct dv_guard *guard, const struct dv_stream *stream,
                                 enum dv_policy_action action, dv_str name, struct dv_err *err);
 
+/* Whether the peer may lease devices of that resource or class, and how much: `grant` is set on
+ * success. In mode `warn`, and without a policy, everything is allowed without limits. */
+DV_CHECKED bool dv_guard_judge_lease(struct dv_guard *guard, const struct dv_policy_peer *peer,
+                                     bool is_class, dv_str name, struct dv_policy_grant *grant,
+                                     struct dv_err *err);
+/* Whether the rule that made a grant also names that resource or class. */
+bool dv_guard_rule_has(const struct dv_guard *guard, dv_str rule, bool is_class, dv_str name);
+/* Whether the policy lets the peer end the leases of others. */
+bool dv_guard_is_admin(const struct dv_guard *guard, const struct dv_policy_peer *peer);
+
 /* ---- what was refused ---- */
 
 struct dv_guard_refusal {

@@ -180,6 +180,7 @@ static void on_connect(struct dv_task *task)
         .allows = may_be_called,
         .changed = on_changed,
         .ctx = op,
+        .observer = op->rules->observer,
     };
 
     op->channel = dv_channel_open(op->loop, op->path, &options, &op->cause);

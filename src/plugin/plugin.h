@@ -33,6 +33,7 @@
 #include "loop/loop.h"
 
 struct dv_buf;
+struct dv_grpc_observer;
 struct dv_guard;
 struct dv_plugins;
 struct dv_policy_peer;
@@ -136,6 +137,7 @@ struct dv_plugin_rules {
     bool accepts_any_endpoint; /* --strict: an endpoint may be anywhere, as with the kubelet */
     /* Judges sockets and names; NULL: all are allowed; outlives the plugins. */
     struct dv_guard *guard;
+    struct dv_grpc_observer *observer; /* of calls to plugins; may be NULL; outlives the plugins */
 };
 
 struct dv_plugins_options {

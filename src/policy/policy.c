@@ -91,10 +91,11 @@ static bool is_by(const struct dv_policy_who *who, const struct dv_policy_peer *
            (peer->executable.n > 0 && dv_policy_matches(who->executable, peer->executable));
 }
 
-static bool is_by_any(const struct dv_policy_rule *rule, const struct dv_policy_peer *peer)
+static bool is_by_any(const struct dv_policy_who *by, size_t n_by,
+                      const struct dv_policy_peer *peer)
 {
-    for (size_t i = 0; i < rule->n_by; i++)
-        if (is_by(&rule->by[i], peer))
+    for (size_t i = 0; i < n_by; i++)
+        if (is_by(&by[i], peer))
             return true;
     return false;
 }
@@ -111,11 +112,64 @@ struct dv_policy_verdict dv_policy_judge(const struct dv_policy *policy,
         if (!is_one_of(rule->names[action], rule->n_names[action], name))
             continue;
         verdict.rule = rule->name;
-        verdict.is_allowed = is_by_any(rule, peer);
+        verdict.is_allowed = is_by_any(rule->by, rule->n_by, peer);
     }
     if (!verdict.is_ruled)
         verdict.is_allowed = true;
     return verdict;
+}
+
+/* ---- leases ---- */
+
+static bool lease_rule_has(const struct dv_policy_lease_rule *rule, bool is_class, dv_str name)
+{
+    enum dv_policy_lease_names kind =
+        is_class ? DV_POLICY_LEASE_CLASSES : DV_POLICY_LEASE_RESOURCES;
+
+    return is_one_of(rule->names[kind], rule->n_names[kind], name);
+}
+
+struct dv_policy_grant dv_policy_judge_lease(const struct dv_policy *policy,
+                                             const struct dv_policy_peer *peer, bool is_class,
+                                             dv_str name)
+{
+    struct dv_policy_grant grant = {.is_allowed = !policy->has_leases,
+                                    .is_ruled = policy->has_leases,
+                                    .rule = DV_STR(""),
+                                    .devices_max = DV_POLICY_NO_LIMIT,
+                                    .seconds_max = DV_POLICY_NO_LIMIT};
+
+    for (size_t i = 0; i < policy->n_leases; i++) {
+        const struct dv_policy_lease_rule *rule = &policy->leases[i];
+
+        if (!lease_rule_has(rule, is_class, name) || !is_by_any(rule->by, rule->n_by, peer))
+            continue;
+        grant.is_allowed = true;
+        grant.rule = rule->name;
+        grant.devices_max = rule->devices_max;
+        grant.seconds_max = rule->seconds_max;
+        grant.priority_max = rule->priority_max;
+        grant.has_priority = rule->has_priority;
+        break;
+    }
+    return grant;
+}
+
+bool dv_policy_rule_has(const struct dv_policy *policy, dv_str rule, bool is_class, dv_str name)
+{
+    for (size_t i = 0; i < policy->n_leases; i++)
+        if (dv_str_eq(policy->leases[i].name, rule))
+            return lease_rule_has(&policy->leases[i], is_class, name);
+    return false;
+}
+
+bool dv_policy_is_admin(const struct dv_policy *policy, const struct dv_policy_peer *peer)
+{
+    for (size_t i = 0; i < policy->n_leases; i++)
+        if (policy->leases[i].is_admin &&
+            is_by_any(policy->leases[i].by, policy->leases[i].n_by, peer))
+            return true;
+    return false;
 }
 
 static bool is_unit(dv_str part)

@@ -17,13 +17,28 @@
  *       by:
  *       - group: wheel
  *
+ *     leases:                          # who may lease what, and how much of it
+ *     - name: students
+ *       by: [{group: students}]
+ *       resources: [nvidia.com/gpu]    # of device plugins
+ *       classes: [gpu.nvidia.com]      # of DRA drivers
+ *       devices: 2                     # at once, of all these together; each user on its own
+ *       maxTime: 8h                    # the longest lease
+ *       priority: 5                    # the highest; a request without one gets it
+ *     - name: operators
+ *       by: [{group: wheel}]
+ *       admin: true                    # may end the leases of others
+ *
  * What no rule speaks of is free: without any `calls` everybody may call. What some rule speaks of
  * is for those whom a rule allows: with one `drivers`, every driver needs a rule that has its name.
+ * With `leases`, a user other than root may lease what a rule names for it; of several rules the
+ * first counts.
  */
 #ifndef DV_POLICY_H
 #define DV_POLICY_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/str.h"
@@ -82,6 +97,30 @@ struct dv_policy_verdict {
 struct dv_policy_verdict dv_policy_judge(const struct dv_policy *policy,
                                          const struct dv_policy_peer *peer,
                                          enum dv_policy_action action, dv_str name);
+/* ---- leases ---- */
+
+#define DV_POLICY_NO_LIMIT UINT64_MAX
+
+struct dv_policy_grant {
+    bool is_allowed;
+    bool is_ruled; /* there are rules about leases */
+    dv_str rule;   /* the rule that allows it; empty: none does, or none is needed */
+    uint64_t devices_max;
+    uint64_t seconds_max;
+    int32_t priority_max;
+    bool has_priority; /* the rule names one: a request without any gets it */
+};
+
+/* Judges whether the peer may lease the resource, or devices of the class, of that name. Without
+ * any rule about leases everybody may, with priorities up to 0. */
+struct dv_policy_grant dv_policy_judge_lease(const struct dv_policy *policy,
+                                             const struct dv_policy_peer *peer, bool is_class,
+                                             dv_str name);
+/* Whether the rule names the resource or class: what a user holds of these counts together. */
+bool dv_policy_rule_has(const struct dv_policy *policy, dv_str rule, bool is_class, dv_str name);
+/* Whether the peer may end the leases of others. */
+bool dv_policy_is_admin(const struct dv_policy *policy, const struct dv_policy_peer *peer);
+
 /* Whether the text matches: `*` stands for any text, also none, and every other character for
  * itself. */
 bool dv_policy_matches(dv_str pattern, dv_str text);

@@ -1,7 +1,9 @@
 /* policy_parse.c - reads the policy file. It is strict, since a rule that is not understood
  * protects nobody. */
 #include "base/arena.h"
+#include "base/calendar.h"
 #include "base/err.h"
+#include "base/str.h"
 #include "base/visible.h"
 #include "policy/policy.h"
 #include "policy/policy_rules.h"
@@ -13,6 +15,10 @@
 #define BY_MAX 100u
 /* A pattern is at most as long as a path. */
 #define PATTERN_BYTES_MAX 4096u
+/* Ten years: what is longer is as good as no limit, and leaves room to count with. */
+#define SECONDS_MAX (UINT64_C(10) * 366 * 86400)
+#define NS_PER_S UINT64_C(1000000000)
+#define PRIORITY_MAX 1000000
 
 static const dv_str callable[] = {
     DV_STR_INIT("kubelet.sock"),
@@ -112,17 +118,17 @@ static bool read_list(const struct dv_json *node, size_t max, struct dv_err *err
 }
 
 static bool read_by(struct reading *reading, const struct dv_json *node,
-                    struct dv_policy_rule *rule, struct dv_err *err)
+                    const struct dv_policy_who **by, size_t *n_by, struct dv_err *err)
 {
-    struct dv_policy_who *by;
+    struct dv_policy_who *made;
 
     if (!read_list(node, BY_MAX, err))
         return false;
-    by = DV_NEW_ARRAY(reading->arena, struct dv_policy_who, dv_json_n(node));
+    made = DV_NEW_ARRAY(reading->arena, struct dv_policy_who, dv_json_n(node));
     for (const struct dv_json *one = dv_json_first(node); one; one = dv_json_next(one))
-        if (!read_who(reading, one, &by[rule->n_by++], err))
+        if (!read_who(reading, one, &made[(*n_by)++], err))
             return false;
-    rule->by = by;
+    *by = made;
     return true;
 }
 
@@ -168,7 +174,7 @@ static bool read_member(struct reading *reading, const struct dv_json *member,
     if (dv_str_eq(key, DV_STR("name")))
         return read_text(member, &rule->name, err);
     if (dv_str_eq(key, DV_STR("by")))
-        return read_by(reading, member, rule, err);
+        return read_by(reading, member, &rule->by, &rule->n_by, err);
     for (enum dv_policy_action action = 0; action < DV_N_POLICY_ACTIONS; action++)
         if (dv_str_eq(key, dv_str_from_c(dv_policy_action_name(action))))
             return read_names(reading, member, action, rule, err);
@@ -220,6 +226,148 @@ static bool read_rules(struct reading *reading, const struct dv_json *node,
     return true;
 }
 
+/* ---- leases ---- */
+
+static bool read_patterns(struct reading *reading, const struct dv_json *node, const dv_str **names,
+                          size_t *n_names, struct dv_err *err)
+{
+    dv_str *made;
+
+    if (!read_list(node, NAMES_MAX, err))
+        return false;
+    made = DV_NEW_ARRAY(reading->arena, dv_str, dv_json_n(node));
+    for (const struct dv_json *one = dv_json_first(node); one; one = dv_json_next(one))
+        if (!read_text(one, &made[(*n_names)++], err))
+            return false;
+    *names = made;
+    return true;
+}
+
+/* "8h", "90m", or a number of seconds. */
+static bool read_seconds(const struct dv_json *node, uint64_t *seconds, struct dv_err *err)
+{
+    struct dv_err cause;
+    int64_t ns;
+    dv_str text;
+
+    if (dv_json_is(node, DV_JSON_NUMBER)) {
+        if (!dv_json_as_u64(node, seconds, err))
+            return false;
+    } else {
+        if (!read_text(node, &text, err))
+            return false;
+        if (!dv_duration_parse(text, &ns, &cause))
+            return dv_json_fail(node, err, "is no time such as 90m or 8h: %s", cause.msg);
+        *seconds = ns > 0 ? (uint64_t)ns / NS_PER_S : 0;
+    }
+    return (*seconds > 0 && *seconds <= SECONDS_MAX) ||
+           dv_json_fail(node, err, "is not between a second and ten years");
+}
+
+static bool read_priority(const struct dv_json *node, struct dv_policy_lease_rule *rule,
+                          struct dv_err *err)
+{
+    int64_t value;
+
+    if (!dv_json_as_i64(node, &value, err))
+        return false;
+    if (value < -PRIORITY_MAX || value > PRIORITY_MAX)
+        return dv_json_fail(node, err, "is not between -%d and %d", PRIORITY_MAX, PRIORITY_MAX);
+    rule->priority_max = (int32_t)value;
+    rule->has_priority = true;
+    return true;
+}
+
+static bool read_devices(const struct dv_json *node, struct dv_policy_lease_rule *rule,
+                         struct dv_err *err)
+{
+    if (!dv_json_as_u64(node, &rule->devices_max, err))
+        return false;
+    return rule->devices_max > 0 ||
+           dv_json_fail(node, err, "is 0: to allow nothing, leave the rule out");
+}
+
+static bool read_lease_member(struct reading *reading, const struct dv_json *member,
+                              struct dv_policy_lease_rule *rule, struct dv_err *err)
+{
+    dv_str key = dv_json_key(member);
+
+    if (dv_str_eq(key, DV_STR("name")))
+        return read_text(member, &rule->name, err);
+    if (dv_str_eq(key, DV_STR("by")))
+        return read_by(reading, member, &rule->by, &rule->n_by, err);
+    if (dv_str_eq(key, DV_STR("resources")))
+        return read_patterns(reading, member, &rule->names[DV_POLICY_LEASE_RESOURCES],
+                             &rule->n_names[DV_POLICY_LEASE_RESOURCES], err);
+    if (dv_str_eq(key, DV_STR("classes")))
+        return read_patterns(reading, member, &rule->names[DV_POLICY_LEASE_CLASSES],
+                             &rule->n_names[DV_POLICY_LEASE_CLASSES], err);
+    if (dv_str_eq(key, DV_STR("devices")))
+        return read_devices(member, rule, err);
+    if (dv_str_eq(key, DV_STR("maxTime")))
+        return read_seconds(member, &rule->seconds_max, err);
+    if (dv_str_eq(key, DV_STR("priority")))
+        return read_priority(member, rule, err);
+    if (dv_str_eq(key, DV_STR("admin")))
+        return dv_json_as_bool(member, &rule->is_admin, err);
+    return dv_json_fail(member, err,
+                        "no such key; there are name, by, resources, classes, devices, maxTime, "
+                        "priority, admin");
+}
+
+static bool is_name_new(const struct dv_policy *policy, const struct dv_policy_lease_rule *rules,
+                        dv_str name)
+{
+    for (size_t i = 0; i + 1 < policy->n_leases; i++)
+        if (dv_str_eq(rules[i].name, name))
+            return false;
+    return true;
+}
+
+static bool read_lease_rule(struct reading *reading, const struct dv_json *node,
+                            struct dv_policy_lease_rule *rule, struct dv_err *err)
+{
+    rule->devices_max = DV_POLICY_NO_LIMIT;
+    rule->seconds_max = DV_POLICY_NO_LIMIT;
+    if (!dv_json_expect(node, DV_JSON_OBJECT, err))
+        return false;
+    for (const struct dv_json *member = dv_json_first(node); member; member = dv_json_next(member))
+        if (!read_lease_member(reading, member, rule, err))
+            return false;
+    if (!rule->is_admin && rule->n_names[DV_POLICY_LEASE_RESOURCES] == 0 &&
+        rule->n_names[DV_POLICY_LEASE_CLASSES] == 0)
+        return dv_json_fail(node, err, "allows nothing; there are resources, classes, admin");
+    if (rule->n_by == 0)
+        return dv_json_fail(node, err, "allows nobody: \"by\" is missing");
+    if (rule->name.n == 0)
+        rule->name = dv_str_printf(reading->arena, "line %u", dv_json_line(node));
+    return true;
+}
+
+static bool read_leases(struct reading *reading, const struct dv_json *node,
+                        struct dv_policy *policy, struct dv_err *err)
+{
+    struct dv_policy_lease_rule *rules;
+
+    if (!dv_json_expect(node, DV_JSON_ARRAY, err))
+        return false;
+    if (dv_json_n(node) > RULES_MAX)
+        return dv_json_fail(node, err, "has more than %u rules", RULES_MAX);
+    rules = DV_NEW_ARRAY(reading->arena, struct dv_policy_lease_rule, dv_json_n(node));
+    for (const struct dv_json *one = dv_json_first(node); one; one = dv_json_next(one)) {
+        struct dv_policy_lease_rule *rule = &rules[policy->n_leases++];
+
+        if (!read_lease_rule(reading, one, rule, err))
+            return false;
+        if (!is_name_new(policy, rules, rule->name))
+            return dv_json_fail(one, err, "has the name of another rule, \"%.*s\"",
+                                DV_FMT(rule->name));
+    }
+    policy->leases = rules;
+    policy->has_leases = true;
+    return true;
+}
+
 static bool read_mode(const struct dv_json *node, enum dv_policy_mode *mode, struct dv_err *err)
 {
     dv_str word;
@@ -259,8 +407,10 @@ const struct dv_policy *dv_policy_parse(dv_str text, dv_policy_group_fn *find_gr
             ok = has_mode = read_mode(member, &policy->mode, err);
         else if (dv_str_eq(key, DV_STR("rules")))
             ok = read_rules(&reading, member, policy, err);
+        else if (dv_str_eq(key, DV_STR("leases")))
+            ok = read_leases(&reading, member, policy, err);
         else
-            ok = dv_json_fail(member, err, "no such key; there are mode and rules");
+            ok = dv_json_fail(member, err, "no such key; there are mode, rules and leases");
         if (!ok)
             return NULL;
     }
