@@ -128,6 +128,7 @@ struct dv_cel_device *dv_alloc_cel_device(const struct dv_api_device *api, dv_st
  * to no effect until then, and may not ask it anything. */
 void dv_inventory_lend(struct dv_inventory *inventory);
 void dv_inventory_return(struct dv_inventory *inventory); /* carries out what was put off */
+bool dv_inventory_is_lent(const struct dv_inventory *inventory);
 /* A number for the state of the inventory now, for dv_inventory_has_changed. */
 uint64_t dv_inventory_now(const struct dv_inventory *inventory);
 /* Whether anything that a search on the node depends on has changed after `since`, or may have. */
@@ -141,6 +142,8 @@ bool dv_inventory_has_changed(const struct dv_inventory *inventory, dv_str node,
 
 /* The class that serves the resource; NULL: none does. Of two that give themselves the same name
  * the newer serves it, of the same age that with the smaller name. */
+bool dv_class_serves_before(const struct dv_api_device_class *a,
+                            const struct dv_api_device_class *b);
 const struct dv_api_device_class *dv_inventory_extended(struct dv_inventory *inventory,
                                                         dv_str resource);
 

@@ -15,7 +15,8 @@
 
 /* ---- classes by resource ---- */
 
-static bool is_newer(const struct dv_api_device_class *a, const struct dv_api_device_class *b)
+bool dv_class_serves_before(const struct dv_api_device_class *a,
+                            const struct dv_api_device_class *b)
 {
     int64_t left = a->metadata.creation_timestamp.seconds;
     int64_t right = b->metadata.creation_timestamp.seconds;
@@ -39,7 +40,7 @@ static void index_classes(struct dv_inventory *inventory)
         if (class->spec.extended_resource_name.n == 0)
             continue;
         other = dv_map_get(&inventory->extended, class->spec.extended_resource_name);
-        if (!other || is_newer(class, other->value))
+        if (!other || dv_class_serves_before(class, other->value))
             dv_map_set(&inventory->extended, class->spec.extended_resource_name, object);
     }
 }

@@ -81,6 +81,11 @@ void dv_inventory_free_lent(struct dv_inventory *inventory)
     dv_arena_free(inventory->lent.arena);
 }
 
+bool dv_inventory_is_lent(const struct dv_inventory *inventory)
+{
+    return inventory->lent.is_lent;
+}
+
 /* ---- what has changed ---- */
 
 uint64_t dv_inventory_now(const struct dv_inventory *inventory)

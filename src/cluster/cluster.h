@@ -32,6 +32,7 @@ struct dv_view_options {
     dv_str namespace; /* empty: all */
     dv_str label_selector;
     dv_str field_selector;
+    dv_str annotation; /* only objects that have it, whatever its value; empty: all */
     /* An object came (old is NULL), changed, or went (now is NULL); both are borrowed for the call.
      * The view shows the change already. Runs first for all that is there, then `synced` once.
      * What changed has its UID and a higher version; when the database of an API server was
@@ -106,6 +107,9 @@ struct dv_request {
     dv_str namespace;
     dv_str name;       /* empty in CREATE: metadata.name or generateName of the value */
     const void *value; /* CREATE, UPDATE: the struct of the kind, or of the subresource */
+    /* What the struct `value` refers to may be changed, because nobody looks at it again: a copy
+     * less. */
+    bool gives_value;
     enum dv_patch_type patch_type;
     const struct dv_json *patch; /* PATCH: the document, in `version` */
     /* PATCH of an embedded API by a part of this process, instead of a document: sets fields of

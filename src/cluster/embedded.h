@@ -119,7 +119,8 @@ struct dv_list_query {
 
 struct dv_list_page {
     struct dv_object **objects; /* in the order of the bytes of "namespace/name"; in the arena,
-                                   borrowed until the next turn */
+                                   borrowed until the next turn; some may be packed
+                                   (resource/object_pool.h) */
     size_t n_objects;
     uint64_t version;
     dv_str continue_token; /* empty: that was all */

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/defs.h"
 #include "base/str.h"
@@ -17,6 +18,7 @@
 struct dv_arena;
 struct dv_cluster;
 struct dv_err;
+struct dv_exec_plugin;
 struct dv_remote;
 
 /* Where the server is and who we are; texts are PEM where they are certificates. */
@@ -27,18 +29,23 @@ struct dv_kubeconfig {
     dv_str key;
     dv_str token;
     dv_str token_file; /* read anew every minute; `token` is what it had first */
-    dv_str socket;     /* a Unix socket in place of the server's host */
-    dv_str namespace;  /* the context's namespace; empty: "default" */
+    /* The program that has made `token`, or `cert` and `key`, and is run anew before they end;
+     * NULL: none. */
+    const struct dv_exec_plugin *exec;
+    int64_t exec_ends_s; /* when they end, in wall time; 0: that is not known */
+    dv_str socket;       /* a Unix socket in place of the server's host */
+    dv_str namespace;    /* the context's namespace; empty: "default" */
 };
 
 /* From a kubeconfig text. Files that it names are read, from `dir` on. An empty `context` is the
- * current one. DV_INVALID_ARGUMENT: what is missing, or what we do not do: users that run programs
- * or act as others, servers that need not prove themselves, tokens for all to read, proxies. Blocks
- * when files are named.
+ * current one. DV_INVALID_ARGUMENT: what is missing, or what we do not do: users that act as
+ * others, servers that need not prove themselves, tokens for all to read, proxies. A program for
+ * credentials is read, and not run. Blocks when files are named.
  */
 DV_CHECKED bool dv_kubeconfig_parse(dv_str text, dv_str dir, dv_str context, struct dv_arena *arena,
                                     struct dv_kubeconfig *config, struct dv_err *err);
-/* Like dv_kubeconfig_parse, for the text of a file. Blocks. */
+/* Like dv_kubeconfig_parse, for the text of a file, whose program for credentials is run. Blocks.
+ */
 DV_CHECKED bool dv_kubeconfig_load(dv_str path, dv_str context, struct dv_arena *arena,
                                    struct dv_kubeconfig *config, struct dv_err *err);
 /* As pods get it: KUBERNETES_SERVICE_HOST and _PORT, and the files of a service account in `dir`

@@ -234,7 +234,7 @@ static void simulate(void *ctx, struct dv_used_claim *used)
 {
     const struct simulation *simulation = ctx;
     const struct dv_api_device_taint_rule_spec *spec = &value_of(simulation->rule)->spec;
-    const struct dv_api_resource_claim *claim = used->object->value;
+    const struct dv_api_resource_claim *claim = dv_used_claim_value(used);
     const struct dv_api_device_allocation_result *devices = &claim->status.allocation->devices;
     struct dv_api_device_taint taint = spec->taint;
     const struct dv_taint_source source = {.taint = &taint};

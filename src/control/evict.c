@@ -17,6 +17,7 @@
 #include "control/taint.h"
 #include "control/uses.h"
 #include "loop/loop.h"
+#include "resource/object_pool.h"
 #include "resource/references.h"
 #include "resource/resource.h"
 
@@ -55,10 +56,15 @@ struct dv_evictor *dv_evictor_new(struct dv_control *control)
     return evictor;
 }
 
+const struct dv_api_resource_claim *dv_used_claim_value(const struct dv_used_claim *used)
+{
+    return dv_object_unpack(used->object)->value;
+}
+
 static void free_claim(struct dv_used_claim *claim)
 {
     dv_link_remove(&claim->dirty);
-    dv_object_unref(claim->object);
+    dv_object_unkeep(claim->object);
     dv_arena_free(claim->arena);
     free(claim);
 }
@@ -209,7 +215,7 @@ void dv_evictor_pod_changed(struct dv_evictor *evictor, dv_str key, const struct
 static void index_claim(struct dv_evictor *evictor, const struct dv_used_claim *used)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
-    const struct dv_api_resource_claim *claim = used->object->value;
+    const struct dv_api_resource_claim *claim = dv_used_claim_value(used);
     const struct dv_api_device_allocation_result *devices = &claim->status.allocation->devices;
     dv_str *pools = DV_NEW_ARRAY(scratch, dv_str, devices->n_results);
 
@@ -239,9 +245,9 @@ static struct dv_used_claim *new_claim(struct dv_evictor *evictor, dv_str key)
 
 /* Whether two versions of a claim hold the same devices for the same pods: then nothing has to be
  * judged. */
-static bool is_same_use(const struct dv_object *a, const struct dv_object *b)
+static bool is_same_use(struct dv_object *a, const struct dv_object *b)
 {
-    const struct dv_api_resource_claim *x = a->value;
+    const struct dv_api_resource_claim *x = dv_object_unpack(a)->value;
     const struct dv_api_resource_claim *y = b->value;
 
     if (!dv_str_eq(a->meta->uid, b->meta->uid) ||
@@ -268,13 +274,13 @@ void dv_evictor_claim_changed(struct dv_evictor *evictor, dv_str key, struct dv_
     if (!used)
         used = new_claim(evictor, key);
     old = used->object;
-    used->object = dv_object_ref(now);
+    used->object = dv_object_keep(now);
     if (!old || !is_same_use(old, now)) {
         used->is_changed = true;
         index_claim(evictor, used);
         mark_claim(evictor, used);
     }
-    dv_object_unref(old);
+    dv_object_unkeep(old);
 }
 
 /* ---- judging ---- */
@@ -295,7 +301,7 @@ static void copy_eviction(struct dv_used_claim *used, const struct dv_eviction *
 static void judge_claim(struct dv_evictor *evictor, struct dv_used_claim *used)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
-    const struct dv_api_resource_claim *claim = used->object->value;
+    const struct dv_api_resource_claim *claim = dv_used_claim_value(used);
     const struct dv_api_device_allocation_result *devices = &claim->status.allocation->devices;
     struct dv_eviction eviction = {0};
     bool matters = used->eviction.is_set;
@@ -316,10 +322,12 @@ static void judge_claim(struct dv_evictor *evictor, struct dv_used_claim *used)
 static bool goes_with(const struct dv_api_pod *pod, const struct dv_used_claim *used,
                       enum dv_use use)
 {
+    const struct dv_api_resource_claim *claim = dv_used_claim_value(used);
+
     return pod->spec.node_name.n > 0 && !pod->metadata.deletion_timestamp.is_set &&
-           dv_claim_is_reserved_for(used->object->value, pod->metadata.uid) &&
+           dv_claim_is_reserved_for(claim, pod->metadata.uid) &&
            (use == DV_USE_NAMED || (use == DV_USE_GENERATED &&
-                                    dv_control_is_owned_by(used->object->meta, pod->metadata.uid)));
+                                    dv_control_is_owned_by(&claim->metadata, pod->metadata.uid)));
 }
 
 bool dv_evictor_is_user(const struct dv_api_pod *pod, const struct dv_used_claim *used)
@@ -331,7 +339,7 @@ bool dv_evictor_is_user(const struct dv_api_pod *pod, const struct dv_used_claim
         dv_str name = DV_STR_NONE;
         enum dv_use use = dv_control_use(&statuses, &pod->spec.resource_claims[i], &name);
 
-        if (dv_str_eq(name, used->object->meta->name) && goes_with(pod, used, use))
+        if (dv_str_eq(name, dv_object_names(used->object).name) && goes_with(pod, used, use))
             return true;
     }
     return false;

@@ -29,7 +29,7 @@ struct dv_arena;
 /* A claim that has an allocation, and what was judged of it. */
 struct dv_used_claim {
     dv_str key;
-    struct dv_object *object;
+    struct dv_object *object; /* maybe packed: see dv_used_claim_value */
     struct dv_link dirty;
     bool is_changed;        /* its users or its allocation have changed since it was judged */
     struct dv_arena *arena; /* has the texts of `eviction`; NULL while that is not set */
@@ -108,6 +108,8 @@ size_t dv_pools_count(const struct dv_evictor *evictor,
 void dv_evictor_each_claim(const struct dv_evictor *evictor,
                            const struct dv_api_device_taint_selector *selector,
                            void (*each)(void *ctx, struct dv_used_claim *claim), void *ctx);
+/* Unpacked until the next turn of the loop. */
+const struct dv_api_resource_claim *dv_used_claim_value(const struct dv_used_claim *used);
 /* Has these claims judged again. */
 void dv_evictor_mark_claims(struct dv_evictor *evictor,
                             const struct dv_api_device_taint_selector *selector);

@@ -30,7 +30,7 @@
 #define HEAPS_MAX 2
 /* What may be left free at the end of a heap. Setting it keeps the C library from raising it, and
  * the limit below, after each large block that is freed. */
-#define HEAP_END_BYTES (128 * 1024)
+#define HEAP_END_BYTES (512 * 1024)
 /* Larger blocks are mapped one by one, and unmapped when they are freed. */
 #define MAPPED_BYTES (256 * 1024)
 

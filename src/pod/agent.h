@@ -97,7 +97,11 @@ struct dv_object *dv_agent_next_pod(const struct dv_agent *agent, size_t *at);
 /* The pod of that name, as dv_agent_next_pod has it; NULL: there is none. */
 const struct dv_object *dv_agent_find_pod(const struct dv_agent *agent, dv_str namespace,
                                           dv_str name);
-/* Says on which port this node's own API is served: the Node object has it from now on. */
-void dv_agent_set_port(struct dv_agent *agent, uint16_t port);
+/* The annotation of a Node with the key of its own API's certificate, as dv_rest_cert_pin prints
+ * it. Only the node may write it, so who knows the Node knows the server at its address. */
+#define DV_NODE_API_KEY "davit.node/api-key"
+/* Says on which port this node's own API is served, with which key: the Node object has both from
+ * now on. `key` is copied. */
+void dv_agent_set_api(struct dv_agent *agent, uint16_t port, dv_str key);
 
 #endif

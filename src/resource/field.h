@@ -46,6 +46,7 @@ enum dv_field_flag {
     DV_FIELD_PATCH_SET = 16, /* a strategic merge patch adds to the list */
     DV_FIELD_RETAIN_KEYS = 32, /* a strategic merge patch may say which keys stay */
     DV_FIELD_OMITZERO = 64,    /* a time that is left out when it is not set; others are null */
+    DV_FIELD_POINTS = 128,     /* begins with a pointer: there is nothing when that is NULL */
 };
 
 /* Fields that are kept in a struct behind a pointer, made when one of them is set. */

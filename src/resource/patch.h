@@ -79,13 +79,12 @@ DV_CHECKED bool dv_apply(const struct dv_message *message, const struct dv_json 
                          const struct dv_managed_fields *managed, const struct dv_json *config,
                          const struct dv_manager *manager, bool force, struct dv_arena *arena,
                          struct dv_apply_result *result, struct dv_err *err);
-/* Ownership after a create, update or patch by `manager`: what it changed from `old` (NULL:
- * nothing) to `doc` is its own now, under operation Update. An object whose ownership was not kept
- * before is left without. */
-void dv_apply_update(const struct dv_message *message, const struct dv_json *old,
-                     const struct dv_json *doc, const struct dv_managed_fields *managed,
-                     const struct dv_manager *manager, struct dv_arena *arena,
-                     struct dv_managed_fields *result);
+/* Ownership after a create, update or patch by `manager`: what it changed from the struct `old`
+ * (NULL: nothing) to `value` is its own now, under operation Update. An object whose ownership was
+ * not kept before is left without. */
+void dv_apply_update(const struct dv_message *message, const void *old, const void *value,
+                     const struct dv_managed_fields *managed, const struct dv_manager *manager,
+                     struct dv_arena *arena, struct dv_managed_fields *result);
 /* Whether two are equal except for their times. When nothing else changed in an object either, a
  * write leaves it as it was. */
 bool dv_managed_fields_eq(const struct dv_managed_fields *a, const struct dv_managed_fields *b);

@@ -36,6 +36,8 @@ bool dv_pod_visit_references(const struct dv_api_pod *pod, dv_visit_reference *v
  * walks its entries makes this first. dv_map_fini frees it; the statuses stay the pod's. */
 void dv_pod_index_claim_statuses(const struct dv_api_pod *pod, struct dv_map *by_entry);
 
+/* On mirror pods, which a node makes of the static pods that it has. */
+#define DV_MIRROR_ANNOTATION "kubernetes.io/config.mirror"
 /* Whether the pod is a mirror: it stands for one that the node has from elsewhere, and has the
  * annotation, of any value. */
 bool dv_pod_is_mirror(const struct dv_api_pod *pod);

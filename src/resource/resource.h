@@ -26,6 +26,7 @@ struct dv_buf;
 struct dv_err;
 struct dv_json;
 struct dv_object;
+struct dv_object_pool;
 
 /* ---- kinds ---- */
 
@@ -172,14 +173,18 @@ void dv_default(const struct dv_kind *kind, const struct dv_api_version *version
 /* ---- objects ---- */
 
 /* An object, immutable and counted; references are taken and dropped on one thread. Any thread may
- * make one, and read one that is kept alive meanwhile. */
+ * make one, and read one that is kept alive meanwhile. One in a pool (object_pool.h) is kept as its
+ * row while nobody has a reference by dv_object_ref: `meta` and `value` are NULL then. */
 struct dv_object {
     const struct dv_kind *kind;
     struct dv_api_object_meta *meta; /* of `value` */
     void *value;                     /* struct dv_api_pod and so on, by `kind` */
     uint64_t version;                /* metadata.resourceVersion as a number; 0: none */
-    size_t size_bytes;
-    size_t n_refs;
+    struct dv_object_pool *pool;     /* NULL: its value is always there */
+    uint32_t size_bytes;             /* with its value */
+    uint32_t n_refs;                 /* of all kinds */
+    uint32_t n_uses;                 /* those of dv_object_ref */
+    uint32_t n_row;                  /* bytes of the row, behind the struct; 0: it has none */
 };
 
 /* Copies `value` and all it refers to into one block. Lists and maps that are empty become absent,
@@ -191,6 +196,7 @@ size_t dv_object_measure(const struct dv_kind *kind, const void *value);
  * for one: large objects are made on a worker, before their version is known. */
 #define DV_VERSION_ROOM DV_STR("00000000000000000000")
 void dv_object_set_version(struct dv_object *object, uint64_t version);
+/* Takes a reference with which the value is there. */
 struct dv_object *dv_object_ref(struct dv_object *object);
 void dv_object_unref(struct dv_object *object); /* NULL is fine */
 

@@ -33,6 +33,11 @@ struct dv_field_selector *dv_field_selector_parse(const struct dv_kind *kind, dv
 bool dv_field_selector_matches(const struct dv_field_selector *selector,
                                const struct dv_object *object);
 bool dv_field_selector_is_empty(const struct dv_field_selector *selector);
+/* Whether the object, which may be packed, matches both. */
+bool dv_object_is_selected(struct dv_object *object, const struct dv_label_selector *labels,
+                           const struct dv_field_selector *fields);
+/* Whether the object, which may be packed, has an annotation of that name. */
+bool dv_object_has_annotation(const struct dv_object *object, dv_str name);
 /* The value that `label` must have, when the selector demands one: for looking up by name. */
 bool dv_field_selector_demands(const struct dv_field_selector *selector, dv_str label,
                                dv_str *value);

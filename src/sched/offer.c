@@ -150,6 +150,7 @@ static void on_run(struct dv_work *work, const struct dv_err *err)
     attempt->job.is_answered = !err;
     if (attempt->is_dropped)
         dv_sched_attempt_free(attempt);
+    dv_sched_tell_devices(sched); /* who asked while the inventory was lent may ask again */
     dv_sched_turn(sched);
     dv_sched_request_done(sched);
 }

@@ -59,6 +59,12 @@ void dv_sched_request(struct dv_sched *sched, struct dv_request *request)
     dv_request_start(sched->cluster, request);
 }
 
+void dv_sched_tell_devices(const struct dv_sched *sched)
+{
+    if (sched->options.devices_changed && !sched->is_closing && sched->n_unsynced == 0)
+        sched->options.devices_changed(sched->options.ctx);
+}
+
 /* ---- the end ---- */
 
 static void free_all(struct dv_sched *sched)
@@ -145,6 +151,7 @@ static void on_synced(void *ctx)
         return;
     dv_sched_pods_start(sched);
     dv_sched_turn(sched);
+    dv_sched_tell_devices(sched);
 }
 
 static bool open_views(struct dv_sched *sched, struct dv_err *err)
@@ -179,7 +186,7 @@ static bool open_views(struct dv_sched *sched, struct dv_err *err)
     return true;
 }
 
-static struct dv_inventory *new_inventory(unsigned gates)
+struct dv_inventory *dv_sched_new_inventory(unsigned gates)
 {
     struct dv_alloc_features features = dv_alloc_features_default();
 
@@ -249,7 +256,7 @@ struct dv_sched *dv_sched_open(struct dv_loop *loop, const struct dv_sched_optio
     init_maps(sched);
     dv_sched_resources_init(&sched->resources);
     sched->scratch = dv_arena_new();
-    sched->inventory = new_inventory(sched->options.gates);
+    sched->inventory = dv_sched_new_inventory(sched->options.gates);
     dv_sched_metrics_open(sched);
     if (!open_views(sched, err)) {
         close_views(sched);

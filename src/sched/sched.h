@@ -17,6 +17,11 @@
 #include "base/str.h"
 #include "loop/loop.h"
 
+struct dv_api_allocation_result;
+struct dv_api_device;
+struct dv_api_device_class;
+struct dv_api_resource_claim;
+struct dv_arena;
 struct dv_cluster;
 struct dv_err;
 struct dv_metrics;
@@ -42,6 +47,9 @@ struct dv_sched_options {
     /* Whether a controller of this process is about to make the claims of a pod: then nothing is
      * said of a pod that waits for them. May be NULL. */
     bool (*is_making_claims)(void *ctx, dv_str namespace, dv_str pod);
+    /* Called when devices may have become free, or others have come: who got DV_SCHED_NOT_NOW or
+     * DV_SCHED_BUSY may ask again. Possibly many times a turn. May be NULL. */
+    void (*devices_changed)(void *ctx);
     void *ctx;
     /* Where its families are added (scheduler_schedule_attempts_total and so on), and stay; NULL:
      * nowhere. Must outlive it. */
@@ -56,6 +64,43 @@ struct dv_sched *dv_sched_open(struct dv_loop *loop, const struct dv_sched_optio
 void dv_sched_close(struct dv_sched *sched, dv_closed_fn *closed, void *ctx);
 /* All views have told what is there. */
 bool dv_sched_is_synced(const struct dv_sched *sched);
+
+/* ---- devices for those who are no pods ---- */
+
+enum dv_sched_answer {
+    DV_SCHED_HELD,
+    DV_SCHED_NOT_NOW, /* devices that would do are in use */
+    DV_SCHED_NEVER,   /* no devices of the node would do, or the claim is at fault */
+    DV_SCHED_BUSY,    /* nothing can be told in this turn */
+};
+
+/* Chooses devices for the claim on the node as for a pod, and holds them, so that no pod gets them.
+ * The result is in `arena`, but for texts of slices: copy it, write it into the claim, and let go
+ * when the claim shows it. `err` is set unless they are held. */
+enum dv_sched_answer dv_sched_hold(struct dv_sched *sched, dv_str node,
+                                   const struct dv_api_resource_claim *claim,
+                                   struct dv_arena *arena,
+                                   struct dv_api_allocation_result *allocation, struct dv_err *err);
+void dv_sched_let_go(struct dv_sched *sched, const struct dv_api_allocation_result *allocation);
+/* Whether the node's devices would do for the claim if nobody held any: HELD (nothing is), NEVER
+ * with the reason, or BUSY. */
+enum dv_sched_answer dv_sched_would_do(struct dv_sched *sched, dv_str node,
+                                       const struct dv_api_resource_claim *claim,
+                                       struct dv_err *err);
+/* Shows the devices of the class on the node, up to a thousand. False: there is no such class. */
+bool dv_sched_each_of_class(struct dv_sched *sched, dv_str node, dv_str class,
+                            void (*see)(void *ctx, dv_str driver,
+                                        const struct dv_api_device *device),
+                            void *ctx);
+
+/* Shows all device classes, in no particular order. */
+void dv_sched_each_class(const struct dv_sched *sched,
+                         void (*see)(void *ctx, const struct dv_api_device_class *class),
+                         void *ctx);
+bool dv_sched_has_class(const struct dv_sched *sched, dv_str class);
+/* The class that pods get devices of when they ask for this extended resource; empty: none.
+ * Borrowed until the next turn of the loop. */
+dv_str dv_sched_class_serving(const struct dv_sched *sched, dv_str resource);
 
 /* ---- numbers ---- */
 

@@ -13,12 +13,13 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "base/str.h"
+#include "resource/object_pool.h"
 #include "resource/resource.h"
 #include "sched/sched_state.h"
 
 const struct dv_api_resource_claim *dv_sched_claim_value(const struct dv_sched_claim *claim)
 {
-    return claim->object ? claim->object->value : NULL;
+    return claim->object ? dv_object_unpack(claim->object)->value : NULL;
 }
 
 /* ---- devices that are held alone ---- */
@@ -116,9 +117,11 @@ static void release(struct dv_sched_claim *claim, const struct dv_api_allocation
                                allocation->devices.results[i].pool);
 }
 
-static const struct dv_api_allocation_result *allocation_of(const struct dv_object *object)
+static const struct dv_api_allocation_result *allocation_of(struct dv_object *object)
 {
-    return object ? ((const struct dv_api_resource_claim *)object->value)->status.allocation : NULL;
+    const struct dv_api_resource_claim *claim = object ? dv_object_unpack(object)->value : NULL;
+
+    return claim ? claim->status.allocation : NULL;
 }
 
 static bool are_devices_equal(const struct dv_api_allocation_result *a,
@@ -155,7 +158,7 @@ static void settle_assumed(struct dv_sched_claim *claim, const struct dv_api_all
     claim->assumed = NULL;
     claim->assumed_by = NULL;
     claim->sched->n_in_flight--;
-    claim->held_by = dv_object_ref(claim->object);
+    claim->held_by = dv_object_keep(claim->object);
     claim->held_since = claim->object->version;
 }
 
@@ -166,8 +169,8 @@ static void hold_again(struct dv_sched_claim *claim)
 
     settle_assumed(claim, now);
     if (old && now && are_devices_equal(old, now)) {
-        dv_object_unref(claim->held_by);
-        claim->held_by = dv_object_ref(claim->object);
+        dv_object_unkeep(claim->held_by);
+        claim->held_by = dv_object_keep(claim->object);
         return;
     }
     if (old) {
@@ -175,10 +178,10 @@ static void hold_again(struct dv_sched_claim *claim)
 
         claim->held_by = NULL;
         release(claim, old);
-        dv_object_unref(held_by);
+        dv_object_unkeep(held_by);
     }
     if (now && !claim->held_by) {
-        claim->held_by = dv_object_ref(claim->object);
+        claim->held_by = dv_object_keep(claim->object);
         claim->held_since = claim->object->version;
         hold(claim, now);
     }
@@ -245,9 +248,10 @@ struct dv_sched_claim *dv_sched_claim(struct dv_sched *sched, dv_str namespace, 
 
 static void free_claim(struct dv_sched_claim *claim)
 {
-    dv_object_unref(claim->object);
-    dv_object_unref(claim->held_by);
+    dv_object_unkeep(claim->object);
+    dv_object_unkeep(claim->held_by);
     dv_sched_writer_free(claim->writer);
+    free(claim->extended_text);
     while (claim->taken) {
         struct dv_sched_taken *taken = claim->taken;
 
@@ -327,17 +331,23 @@ static void unindex_extended(struct dv_sched_claim *claim)
         dv_map_set(&sched->extended, first->extended_for, first);
     else
         dv_map_remove(&sched->extended, claim->extended_for);
+    free(claim->extended_text);
+    claim->extended_text = NULL;
 }
 
 static void index_extended(struct dv_sched_claim *claim)
 {
     struct dv_sched *sched = claim->sched;
+    dv_str uid;
 
     if (claim->extended_for.n > 0)
         unindex_extended(claim);
-    claim->extended_for = claim->object ? extended_for(claim->object) : DV_STR_NONE;
-    /* The key points into the object, to which the record has a reference. */
-    if (claim->extended_for.n > 0) {
+    uid = claim->object ? extended_for(dv_object_unpack(claim->object)) : DV_STR_NONE;
+    claim->extended_for = DV_STR_NONE;
+    if (uid.n > 0) {
+        claim->extended_text = dv_alloc(uid.n);
+        memcpy(claim->extended_text, uid.p, uid.n);
+        claim->extended_for = (dv_str){claim->extended_text, uid.n};
         claim->next_extended = dv_map_get(&sched->extended, claim->extended_for);
         dv_map_set(&sched->extended, claim->extended_for, claim);
     }
@@ -353,9 +363,9 @@ void dv_sched_claim_learn(struct dv_sched_claim *claim, struct dv_object *object
      * what is known. */
     if (old && object->version <= old->version)
         return;
-    claim->object = dv_object_ref(object);
+    claim->object = dv_object_keep(object);
     index_extended(claim);
-    dv_object_unref(old);
+    dv_object_unkeep(old);
     hold_again(claim);
 }
 
@@ -378,12 +388,12 @@ static void forget(struct dv_sched_claim *claim, const struct dv_object *old)
 {
     struct dv_object *object = claim->object;
 
-    if (!object || !dv_str_eq(object->meta->uid, old->meta->uid))
+    if (!object || !dv_str_eq(dv_object_names(object).uid, old->meta->uid))
         return;
     claim->object = NULL;
     index_extended(claim);
     hold_again(claim);
-    dv_object_unref(object);
+    dv_object_unkeep(object);
 }
 
 void dv_sched_claim_changed(void *ctx, struct dv_object *old, struct dv_object *now)

@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "loop/loop.h"
+#include "resource/object_pool.h"
 #include "resource/references.h"
 #include "resource/resource.h"
 #include "sched/binding.h"
@@ -77,7 +78,7 @@ static bool lacks_devices(struct dv_sched *sched, const struct dv_api_pod *pod)
         if (name.n == 0)
             continue;
         claim = dv_map_get(&sched->claims, dv_sched_key(sched, pod->metadata.namespace, name));
-        if (!claim || !claim->object || !dv_sched_claim_value(claim)->status.allocation)
+        if (!claim || !claim->held_by)
             return true;
     }
     return false;
@@ -199,8 +200,9 @@ static const struct dv_sched_claim *add_claim(struct dv_sched_pod *pod, dv_str n
 
 /* False, with the reason in sched->why: the pod has to wait for this claim. */
 static bool check_claim(struct dv_sched_pod *pod, const struct dv_api_pod_resource_claim *entry,
-                        dv_str name, const struct dv_object *claim)
+                        dv_str name, const struct dv_sched_claim *record)
 {
+    const struct dv_object *claim = record->object ? dv_object_unpack(record->object) : NULL;
     const struct dv_api_pod *value = dv_sched_pod_value(pod);
     struct dv_buf *why = &pod->sched->why;
 
@@ -241,7 +243,7 @@ static bool find_claims(struct dv_sched_pod *pod)
         } else if (name.n > 0) {
             const struct dv_sched_claim *claim = add_claim(pod, name);
 
-            is_ok &= why->n > 0 || check_claim(pod, entry, name, claim->object);
+            is_ok &= why->n > 0 || check_claim(pod, entry, name, claim);
         }
     }
     return is_ok && why->n == 0;

@@ -51,6 +51,7 @@ static void improve_pool(struct dv_sched *sched, const struct dv_sched_pool *poo
     struct dv_sched_node *node =
         pool->n_wide == 0 ? dv_map_get(&sched->nodes_by_name, pool->node) : NULL;
 
+    dv_sched_tell_devices(sched);
     if (node)
         dv_sched_node_improved(sched, node);
     else if (pool->n_wide > 0)

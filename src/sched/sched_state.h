@@ -99,12 +99,13 @@ enum dv_sched_claim_step {
 
 struct dv_sched_claim {
     struct dv_sched *sched;
-    dv_str key;               /* "namespace/name" */
-    struct dv_object *object; /* the newest version that is known; NULL: there is no such claim */
-    uint64_t shown;           /* the version that the view has shown last */
-    bool is_told;             /* its users are being told, so the record must stay */
-    uint64_t found_turn;      /* sched->n_found, when a pod last added it: see find_claims */
-    struct dv_list users;     /* of struct dv_sched_pod_claim */
+    dv_str key; /* "namespace/name" */
+    /* The newest version that is known, maybe packed; NULL: there is no such claim. */
+    struct dv_object *object;
+    uint64_t shown;       /* the version that the view has shown last */
+    bool is_told;         /* its users are being told, so the record must stay */
+    uint64_t found_turn;  /* sched->n_found, when a pod last added it: see find_claims */
+    struct dv_list users; /* of struct dv_sched_pod_claim */
     /* What it holds in the inventory: the allocation of `held_by`, or one that was decided on and
      * is not written yet (`assumed`). */
     struct dv_object *held_by;
@@ -113,6 +114,7 @@ struct dv_sched_claim {
     const struct dv_api_allocation_result *assumed;
     struct dv_sched_pod_claim *assumed_by;
     dv_str extended_for; /* uid of the pod whose extended resources it serves; empty: none */
+    char *extended_text;
     /* Another one for the same pod: another scheduler's, or left by an answer that was lost. */
     struct dv_sched_claim *next_extended;
     enum dv_sched_claim_step step;
@@ -474,6 +476,10 @@ void dv_sched_request(struct dv_sched *sched, struct dv_request *request);
 /* A request was answered. Call it last: it may free the scheduler. */
 void dv_sched_request_done(struct dv_sched *sched);
 struct dv_time dv_sched_now(const struct dv_sched *sched);
+/* An empty inventory with the features that these gates give. */
+struct dv_inventory *dv_sched_new_inventory(unsigned gates);
+/* Tells those who are no pods that devices may have become free. */
+void dv_sched_tell_devices(const struct dv_sched *sched);
 /* "namespace/name" into sched->text. */
 dv_str dv_sched_key(struct dv_sched *sched, dv_str namespace, dv_str name);
 

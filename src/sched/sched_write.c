@@ -17,6 +17,7 @@
 #include "base/str.h"
 #include "cluster/cluster.h"
 #include "loop/loop.h"
+#include "resource/object_pool.h"
 #include "resource/prepare.h"
 #include "resource/resource.h"
 #include "resource/status.h"
@@ -182,7 +183,7 @@ static const char *add_wish(struct dv_sched_claim *claim, struct dv_sched_pod_cl
 
 static void begin_draft(struct dv_sched_claim *claim, struct draft *draft)
 {
-    const struct dv_api_resource_claim *stored = claim->object->value;
+    const struct dv_api_resource_claim *stored = dv_sched_claim_value(claim);
     size_t n = stored->status.n_reserved_for;
     size_t n_wishes = 0;
     struct dv_link *link;
@@ -230,11 +231,13 @@ static void on_answer(struct dv_request *request, const struct dv_api_status *fa
 static void start(struct dv_sched_claim *claim, enum dv_sched_claim_step step,
                   struct dv_request request)
 {
+    struct dv_object_names names = dv_object_names(claim->object);
+
     claim->step = step;
     claim->writer->request = request;
     claim->writer->request.kind = dv_kind(DV_KIND_CLAIM);
-    claim->writer->request.namespace = claim->object->meta->namespace;
-    claim->writer->request.name = claim->object->meta->name;
+    claim->writer->request.namespace = names.namespace;
+    claim->writer->request.name = names.name;
     claim->writer->request.done = on_answer;
     dv_sched_request(claim->sched, &claim->writer->request);
 }
@@ -252,14 +255,15 @@ static void start_update(struct dv_sched_claim *claim, enum dv_sched_claim_step 
           (struct dv_request){.verb = DV_VERB_UPDATE,
                               .subresource = step == CLAIM_WRITING ? DV_SUB_STATUS : DV_SUB_NONE,
                               .sets_finalizers = draft->sets_finalizers,
-                              .value = value});
+                              .value = value,
+                              .gives_value = true});
     claim->writer->request.namespace = value->metadata.namespace;
     claim->writer->request.name = value->metadata.name;
 }
 
 static void set_finalizer(struct dv_sched_claim *claim, bool is_wanted, struct draft *draft)
 {
-    const struct dv_api_resource_claim *stored = claim->object->value;
+    const struct dv_api_resource_claim *stored = dv_sched_claim_value(claim);
     struct dv_api_object_meta *meta = &draft->value.metadata;
     size_t n = 0;
 
@@ -275,7 +279,7 @@ static void set_finalizer(struct dv_sched_claim *claim, bool is_wanted, struct d
 
 static void start_finalizer(struct dv_sched_claim *claim, bool is_wanted)
 {
-    struct draft draft = {.value = *(const struct dv_api_resource_claim *)claim->object->value};
+    struct draft draft = {.value = *dv_sched_claim_value(claim)};
 
     set_finalizer(claim, is_wanted, &draft);
     start_update(claim, CLAIM_MARKING, &draft);
@@ -283,9 +287,10 @@ static void start_finalizer(struct dv_sched_claim *claim, bool is_wanted)
 
 static void start_delete(struct dv_sched_claim *claim)
 {
-    dv_str uid = dv_str_copy(claim->object->meta->uid, claim->writer->arena);
-    dv_str namespace = dv_str_copy(claim->object->meta->namespace, claim->writer->arena);
-    dv_str name = dv_str_copy(claim->object->meta->name, claim->writer->arena);
+    struct dv_object_names names = dv_object_names(claim->object);
+    dv_str uid = dv_str_copy(names.uid, claim->writer->arena);
+    dv_str namespace = dv_str_copy(names.namespace, claim->writer->arena);
+    dv_str name = dv_str_copy(names.name, claim->writer->arena);
 
     claim->writer->preconditions = (struct dv_api_preconditions){.uid = uid};
     claim->writer->delete_options =
@@ -299,8 +304,9 @@ static void start_delete(struct dv_sched_claim *claim)
 
 static void start_read(struct dv_sched_claim *claim)
 {
-    dv_str namespace = dv_str_copy(claim->object->meta->namespace, claim->writer->arena);
-    dv_str name = dv_str_copy(claim->object->meta->name, claim->writer->arena);
+    struct dv_object_names names = dv_object_names(claim->object);
+    dv_str namespace = dv_str_copy(names.namespace, claim->writer->arena);
+    dv_str name = dv_str_copy(names.name, claim->writer->arena);
 
     start(claim, CLAIM_READING, (struct dv_request){.verb = DV_VERB_GET});
     claim->writer->request.namespace = namespace;
@@ -412,7 +418,8 @@ static void pause_then_again(struct dv_sched_claim *claim)
  * or replaced by another of the same name, must not bring it back. */
 static bool learn(struct dv_sched_claim *claim, struct dv_object *object)
 {
-    if (!object || !claim->object || !dv_str_eq(object->meta->uid, claim->object->meta->uid))
+    if (!object || !claim->object ||
+        !dv_str_eq(object->meta->uid, dv_object_names(claim->object).uid))
         return false;
     dv_sched_claim_learn(claim, object);
     return true;

@@ -1,6 +1,6 @@
 /* auth.h - who may do what with the API. Pure.
  *
- * A user is what a token or a certificate says: a name, groups, and what else is known. Four kinds
+ * A user is what a token or a certificate says: a name, groups, and what else is known. Five kinds
  * of them exist, told apart by their groups:
  *
  *     system:masters   all
@@ -9,6 +9,8 @@
  *     davit:drivers    a driver on one node, or of devices without a node: its own slices, the
  *                      claims that are allocated to it there and their status, its own events. A
  *                      driver that was broken into must not reach beyond its node.
+ *     davit:node-proxies  "davit:node-proxy:N": the API itself, as a client of node N's own API:
+ *                      may have what that serves (nodes/proxy), and nothing of this API
  *     all others       may look at what the API offers, and ask who they are
  *
  * What depends on the content of a write is asked by dv_auth_check_write, just before it. */
@@ -32,11 +34,13 @@ struct dv_strs;
 #define DV_GROUP_ADMINS "system:masters"
 #define DV_GROUP_NODES "system:nodes"
 #define DV_GROUP_DRIVERS "davit:drivers"
+#define DV_GROUP_NODE_PROXIES "davit:node-proxies"
 #define DV_GROUP_AUTHENTICATED "system:authenticated"
 #define DV_GROUP_UNAUTHENTICATED "system:unauthenticated"
 #define DV_USER_ANONYMOUS "system:anonymous"
 #define DV_USER_NODE_PREFIX "system:node:"
 #define DV_USER_DRIVER_PREFIX "davit:driver:"
+#define DV_USER_NODE_PROXY_PREFIX "davit:node-proxy:"
 /* Keys of a user's `extra`. */
 #define DV_EXTRA_NODE "authentication.kubernetes.io/node-name"
 #define DV_EXTRA_POD_NAME "authentication.kubernetes.io/pod-name"
@@ -62,6 +66,8 @@ enum dv_auth_scope dv_auth_scope(const struct dv_api_user_info *user, dv_str *no
 /* Make the users that davit makes tokens for; texts are borrowed, the rest is in `arena`. */
 struct dv_api_user_info dv_auth_admin(dv_str name, struct dv_arena *arena);
 struct dv_api_user_info dv_auth_node(dv_str node, struct dv_arena *arena);
+/* Makes the user that the API itself is to the node's own API. */
+struct dv_api_user_info dv_auth_node_proxy(dv_str node, struct dv_arena *arena);
 /* Makes a driver's user. An empty node stands for a driver whose devices belong to no node, as
  * those in a network. */
 struct dv_api_user_info dv_auth_driver(dv_str driver, dv_str node, struct dv_arena *arena);

@@ -16,6 +16,7 @@
 #include "base/str.h"
 
 struct dv_arena;
+struct dv_buf;
 struct dv_err;
 struct dv_node;
 struct dv_pod_bridge;
@@ -64,6 +65,9 @@ struct dv_pod_stream_options {
 DV_CHECKED bool dv_pod_stream_parse(enum dv_pod_stream_verb verb, enum dv_pod_stream_naming naming,
                                     dv_str query, struct dv_arena *arena,
                                     struct dv_pod_stream_options *options, struct dv_err *err);
+
+/* Prints the query with which a node is asked for the same. */
+void dv_pod_stream_print(const struct dv_pod_stream_options *options, struct dv_buf *query);
 
 /* ---- one stream ---- */
 

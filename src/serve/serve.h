@@ -5,12 +5,14 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/err.h"
 #include "base/str.h"
 #include "loop/loop.h"
 #include "store/store.h"
 
+struct dv_builtin_driver;
 struct dv_err;
 struct dv_kube;
 struct dv_metrics;
@@ -28,8 +30,10 @@ struct dv_node {
     struct dv_claim_manager *claims;
     struct dv_plugins *plugins;
     struct dv_pods *pods;
-    struct dv_runner *runner;     /* runs the pods of the API; NULL: nobody does */
-    struct dv_recorder *recorder; /* records events; NULL: there is no API */
+    struct dv_leases *leases;          /* NULL: there are none, or davitd is stopping */
+    struct dv_runner *runner;          /* runs the pods of the API; NULL: nobody does */
+    struct dv_builtin_driver *builtin; /* hands out what is offered; NULL: nothing is */
+    struct dv_recorder *recorder;      /* records events; NULL: there is no API */
     const struct dv_health *health;
     struct dv_guard *guard; /* judges callers; NULL: all are allowed */
     struct dv_store *store; /* what is durable */
@@ -37,6 +41,8 @@ struct dv_node {
     dv_str name;
     uint64_t started_wall_ns;
     bool is_strict; /* answers are exactly the reference's, oddities included */
+    bool has_group; /* davit.sock is given to a group */
+    gid_t group;
 };
 
 /* ---- metrics, and HTTP for them: /metrics, /healthz, /readyz, /ui ---- */
@@ -89,7 +95,8 @@ void dv_http_server_close(struct dv_http_server *server, dv_closed_fn *closed, v
 
 struct dv_node_server;
 
-/* Serves at `path`, for root alone. `node` is kept. */
+/* Serves at `path`: for root, and where the node has a group for its members, who may look at what
+ * there is and use leases. `node` is kept. */
 struct dv_node_server *dv_node_server_open(const struct dv_node *node, dv_str path,
                                            struct dv_err *err);
 /* Closes the server; running calls are cancelled after grace_ms. `closed` may be NULL. */
@@ -100,6 +107,7 @@ void dv_node_server_close(struct dv_node_server *server, uint64_t grace_ms, dv_c
 void dv_node_server_devices_changed(struct dv_node_server *server);
 void dv_node_server_pods_changed(struct dv_node_server *server);
 void dv_node_server_claims_changed(struct dv_node_server *server);
+void dv_node_server_leases_changed(struct dv_node_server *server);
 
 /* ---- the node as JSON, for pages ---- */
 
@@ -110,6 +118,7 @@ enum dv_feed_part {
     DV_FEED_PLUGINS = 2,
     DV_FEED_DEVICES = 4,
     DV_FEED_CLAIMS = 8,
+    DV_FEED_LEASES = 16,
 };
 
 /* Makes a feed. `node` is kept; it may be filled in later, before anything is asked. */

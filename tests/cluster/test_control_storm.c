@@ -13,6 +13,7 @@
 #include "cluster/remote.h"
 #include "cluster/world.h"
 #include "control/control.h"
+#include "resource/object_pool.h"
 #include "resource/resource.h"
 #include "support/embedded_count.h"
 #include "json/json.h"
@@ -131,7 +132,7 @@ static bool all_reserved(void *ctx)
 
     assert_true(dv_embedded_list(storm->world->embedded, &query, arena, &page, &failure));
     for (size_t i = 0; i < page.n_objects; i++) {
-        const struct dv_api_resource_claim *claim = page.objects[i]->value;
+        const struct dv_api_resource_claim *claim = dv_object_unpack(page.objects[i])->value;
 
         if (claim->status.allocation && claim->status.n_reserved_for != 1)
             return false;
@@ -200,9 +201,8 @@ static void run(uint64_t seed, const struct proxy_faults *faults, bool restarts)
     world_wait(storm.world, all_have_claims, &storm, 600000);
     storm.n_doubled = n_claims(&storm) - 2 * N_PODS;
     for (unsigned i = 0; i < N_PODS; i++) {
-        const struct dv_api_pod *pod = pod_of(&storm, i);
-
         for (unsigned j = 0; j < 2; j++) {
+            const struct dv_api_pod *pod = pod_of(&storm, i); /* until the next turn */
             char name[80];
 
             (void)snprintf(name, sizeof(name), "%.*s",

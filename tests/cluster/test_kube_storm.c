@@ -15,6 +15,7 @@
 #include "cluster/proxy.h"
 #include "cluster/remote.h"
 #include "cluster/world.h"
+#include "resource/object_pool.h"
 #include "resource/resource.h"
 
 #define N_NAMES 60u
@@ -194,7 +195,7 @@ static bool is_same(void *ctx)
     if (dv_view_n(storm->remote.view) != page.n_objects)
         return false;
     for (size_t i = 0; i < page.n_objects; i++) {
-        const struct dv_object *object = page.objects[i];
+        const struct dv_object *object = dv_object_unpack(page.objects[i]);
         const struct dv_object *shown =
             dv_view_get(storm->remote.view, object->meta->namespace, object->meta->name);
 

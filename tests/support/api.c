@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "loop/loop.h"
+#include "resource/object_pool.h"
 #include "support/dvtest.h"
 #include "support/embedded_count.h"
 #include "support/scratch.h"
@@ -227,6 +228,14 @@ struct dv_object *api_get(const struct api *api, enum dv_kind_id kind, const cha
                            dv_str_from_c(name));
 }
 
+/* The object, or one that has the value of a packed one. */
+static struct dv_object *with_value(struct dv_object *object, struct dv_arena *arena)
+{
+    struct dv_object *whole = DV_NEW(arena, struct dv_object);
+
+    return dv_object_read(object, arena, whole) == object ? object : whole;
+}
+
 size_t api_list(struct api *api, enum dv_kind_id kind, const char *namespace,
                 struct dv_object ***objects)
 {
@@ -239,6 +248,8 @@ size_t api_list(struct api *api, enum dv_kind_id kind, const char *namespace,
 
     if (!dv_embedded_list(api->embedded, &query, api->arena, &page, &failure))
         fail_msg("%.*s", DV_FMT(failure->message));
+    for (size_t i = 0; i < page.n_objects; i++)
+        page.objects[i] = with_value(page.objects[i], api->arena);
     *objects = page.objects;
     return page.n_objects;
 }

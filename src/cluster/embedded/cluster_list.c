@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
+#include "base/defs.h"
 #include "base/err.h"
 #include "base/map.h"
 #include "base/num.h"
@@ -17,6 +18,7 @@
 #include "cluster/objects/continue_token.h"
 #include "cluster/objects/history.h"
 #include "cluster/objects/shelf.h"
+#include "resource/object_pool.h"
 #include "resource/resource.h"
 #include "resource/select.h"
 #include "resource/status.h"
@@ -138,24 +140,16 @@ static bool parse_version(struct list *list, struct dv_api_status **failure)
 
 /* ---- the past ---- */
 
-static dv_str key_of(const struct dv_object *object, struct dv_arena *arena)
+static dv_str key_of(const struct dv_object_names *names, struct dv_arena *arena)
 {
-    const struct dv_api_object_meta *meta = object->meta;
+    const dv_str parts[] = {names->namespace, DV_STR("/"), names->name};
 
-    if (meta->namespace.n == 0)
-        return meta->name;
-    return dv_str_printf(arena, "%.*s/%.*s", DV_FMT(meta->namespace), DV_FMT(meta->name));
+    return names->namespace.n == 0 ? names->name : dv_str_concat(parts, DV_COUNT(parts), arena);
 }
 
 static int by_key(const void *a, const void *b)
 {
     return dv_str_cmp(((const struct past *)a)->key, ((const struct past *)b)->key);
-}
-
-static bool is_in_namespace(const struct list *list, const struct dv_object *object)
-{
-    return list->query->namespace.n == 0 ||
-           dv_str_eq(object->meta->namespace, list->query->namespace);
 }
 
 /* Gathers the states, at the list's version, of all objects that have changed since, in the
@@ -170,12 +164,12 @@ static void gather_pasts(struct list *list)
     for (uint64_t number = dv_history_after(history, list->version); number < history->end;
          number++) {
         const struct dv_change *change = dv_history_get(history, number);
-        const struct dv_object *object = change->old ? change->old : change->now;
+        struct dv_object_names names = dv_object_names(change->old ? change->old : change->now);
         dv_str key;
 
-        if (!is_in_namespace(list, object))
+        if (list->query->namespace.n > 0 && !dv_str_eq(names.namespace, list->query->namespace))
             continue;
-        key = key_of(object, list->arena);
+        key = key_of(&names, list->arena);
         if (dv_str_cmp(key, list->after) <= 0 || dv_map_get(&seen, key))
             continue;
         /* The value is of no use: only that the key is there counts. */
@@ -190,12 +184,9 @@ static void gather_pasts(struct list *list)
 
 /* ---- the page ---- */
 
-static bool wants(const struct list *list, const struct dv_object *object)
+static bool wants(const struct list *list, struct dv_object *object)
 {
-    const struct dv_api_object_meta *meta = object->meta;
-
-    return dv_label_selector_matches(list->labels, meta->labels, meta->n_labels) &&
-           dv_field_selector_matches(list->fields, object);
+    return dv_object_is_selected(object, list->labels, list->fields);
 }
 
 /* Adds an object to the page. False: the page is full, and nothing more needs to be known. */

@@ -18,6 +18,7 @@
 #include "cluster/objects/readback.h"
 #include "cluster/objects/shelf.h"
 #include "loop/loop.h"
+#include "resource/object_pool.h"
 #include "resource/resource.h"
 #include "resource/status.h"
 
@@ -37,13 +38,14 @@ static void op_free(struct dv_cluster_operation *operation)
     struct dv_embedded *embedded = operation->embedded;
 
     dv_object_unref(operation->object);
+    dv_object_unref(operation->stored);
     dv_object_unref(operation->namespace);
     dv_object_unref(operation->account);
     dv_object_unref(operation->class);
     dv_object_unref(operation->result.made);
     dv_buf_fini(&operation->result.row);
     for (size_t i = 0; i < operation->n_objects; i++)
-        dv_object_unref(operation->objects[i]);
+        dv_object_unkeep(operation->objects[i]);
     for (size_t i = 0; i < operation->n_steps; i++)
         dv_object_unref(operation->steps[i].now);
     dv_loop_free_arena(embedded->cluster.loop, operation->arena);
@@ -133,6 +135,7 @@ static void run_waiting(struct dv_entry *entry)
 
         entry->n_waiting--;
         entry->operation = operation;
+        operation->stored = entry->object ? dv_object_ref(entry->object) : NULL;
         if (dv_cluster_operation_work(operation) || operation->run(operation))
             return;
         entry->operation = NULL;
@@ -233,6 +236,19 @@ bool dv_cluster_operation_has_ended(const struct dv_cluster_operation *operation
 
 /* ---- writes ---- */
 
+/* Makes the row of an object in the buffer that all writes share. False: it is too large. */
+static bool encode_row(struct dv_embedded *embedded, const struct dv_object *object)
+{
+    struct dv_buf *buf = &embedded->row;
+
+    if (buf->size > ROW_KEPT_BYTES_MAX)
+        dv_buf_fini(buf);
+    buf->max = DV_STORE_VALUE_BYTES_MAX;
+    dv_buf_clear(buf);
+    dv_encode_row(object, buf);
+    return !buf->is_over;
+}
+
 static struct dv_step *add_step(struct dv_cluster_operation *operation)
 {
     struct dv_step *step = &operation->steps[operation->n_steps++];
@@ -240,6 +256,19 @@ static struct dv_step *add_step(struct dv_cluster_operation *operation)
     assert(operation->n_steps <= DV_CLUSTER_OPERATION_N_STEPS);
     step->version = ++operation->embedded->last_version;
     return step;
+}
+
+/* A new object of the value: with its row, if it may be packed later. One that is too large for the
+ * store has none, and is refused when it is to be written. */
+static struct dv_object *new_object(struct dv_embedded *embedded, const struct dv_kind *kind,
+                                    void *value, uint64_t version)
+{
+    const struct dv_object whole = {
+        .kind = kind, .meta = dv_meta_of(value), .value = value, .version = version};
+
+    if (!dv_engine_is_packed(kind) || !encode_row(embedded, &whole))
+        return dv_object_new(kind, value);
+    return dv_object_pool_add(embedded->pool, kind, value, dv_buf_str(&embedded->row));
 }
 
 struct dv_object *dv_cluster_operation_put(struct dv_cluster_operation *operation, void *value)
@@ -253,7 +282,8 @@ struct dv_object *dv_cluster_operation_put(struct dv_cluster_operation *operatio
         return step->now;
     }
     dv_meta_of(value)->resource_version = dv_engine_version_text(step->version, operation->arena);
-    step->now = dv_object_new(operation->entry->shelf->kind, value);
+    step->now =
+        new_object(operation->embedded, operation->entry->shelf->kind, value, step->version);
     return step->now;
 }
 
@@ -332,19 +362,17 @@ static bool fail_unreadable(struct dv_cluster_operation *operation, const struct
                                              DV_FMT(object->meta->name), err->msg));
 }
 
-/* Makes and checks the row of an object, in a buffer that all writes share. */
+/* Sets *row to the object's own one, or makes it, in a buffer that all writes share; it is empty
+ * when it is too large. Checks it. */
 static bool make_row(struct dv_cluster_operation *operation, const struct dv_object *object,
                      dv_str *row, struct dv_err *err)
 {
-    struct dv_buf *buf = &operation->embedded->row;
+    struct dv_embedded *embedded = operation->embedded;
 
-    if (buf->size > ROW_KEPT_BYTES_MAX)
-        dv_buf_fini(buf);
-    buf->max = DV_STORE_VALUE_BYTES_MAX;
-    dv_buf_clear(buf);
-    dv_encode_row(object, buf);
-    *row = buf->is_over ? DV_STR_NONE : dv_buf_str(buf);
-    return buf->is_over || dv_cluster_operation_check_row(operation, *row, err);
+    *row = dv_object_row(object);
+    if (row->n == 0)
+        *row = encode_row(embedded, object) ? dv_buf_str(&embedded->row) : DV_STR_NONE;
+    return row->n == 0 || dv_cluster_operation_check_row(operation, *row, err);
 }
 
 /* The same with what a worker has made and checked. */

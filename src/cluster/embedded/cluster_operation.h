@@ -60,6 +60,9 @@ struct dv_cluster_operation {
     /* In the list of those that wait for the name, or of those that are told next. */
     struct dv_link link;
     struct dv_entry *entry; /* the name that it waits for or holds; NULL: none */
+    /* What was stored when its turn came; a reference, so that entry->object has its value while
+     * the name is held; NULL: nothing. */
+    struct dv_object *stored;
     /* Runs with the name held, on the loop or (is_computing) on a worker. On the loop, true: a
      * write is under way, and the name stays held until it is done; false: the operation has ended,
      * by dv_cluster_operation_answer or dv_cluster_operation_fail. On a worker what it returns does

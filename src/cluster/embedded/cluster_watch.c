@@ -20,12 +20,14 @@
 #include "cluster/objects/history.h"
 #include "cluster/objects/shelf.h"
 #include "loop/loop.h"
+#include "resource/object_pool.h"
 #include "resource/resource.h"
 #include "resource/select.h"
 #include "resource/status.h"
 
-/* How many events one watcher is told before the next one has its turn. */
-#define PORTION 200u
+/* How many events one watcher is told before the next one has its turn: few enough that whoever
+ * prints them still has the texts when the next watcher is told the same. */
+#define PORTION 16u
 /* How much all watchers are told in one turn of the loop, in bytes of objects: each watcher prints
  * what it is told, or at least copies it. This takes about 5 ms. */
 #define TURN_BYTES (2u * 1024u * 1024u)
@@ -41,7 +43,7 @@ struct watching {
     struct dv_label_selector *labels;
     struct dv_field_selector *fields;
     dv_str namespace;
-    DV_VEC(struct dv_object *) initial; /* references to what was there when it began */
+    DV_VEC(struct dv_object *) initial; /* what was there when it began, maybe packed */
     size_t n_told;                      /* how many of them have been told */
     uint64_t initial_version;
     uint64_t since;
@@ -52,13 +54,11 @@ struct watching {
     bool *is_gone;
 };
 
-static bool wants(const struct watching *watching, const struct dv_object *object)
+static bool wants(const struct watching *watching, struct dv_object *object)
 {
-    const struct dv_api_object_meta *meta = object->meta;
-
-    return (watching->namespace.n == 0 || dv_str_eq(watching->namespace, meta->namespace)) &&
-           dv_label_selector_matches(watching->labels, meta->labels, meta->n_labels) &&
-           dv_field_selector_matches(watching->fields, object);
+    return (watching->namespace.n == 0 ||
+            dv_str_eq(watching->namespace, dv_object_names(object).namespace)) &&
+           dv_object_is_selected(object, watching->labels, watching->fields);
 }
 
 /* ---- telling ---- */
@@ -73,6 +73,8 @@ static bool tell(struct watching *watching, enum dv_object_event event, struct d
 
     embedded->watch_room -= dv_size_min(cost, embedded->watch_room);
     watching->is_gone = &is_gone;
+    if (object)
+        (void)dv_object_unpack(object);
     watching->watcher->event(watching->watcher, event, object, version);
     if (!is_gone)
         watching->is_gone = NULL;
@@ -104,10 +106,10 @@ static bool tell_initial(struct watching *watching, size_t *budget)
         (*budget)--;
         watching->initial.v[watching->n_told++] = NULL;
         if (!tell(watching, DV_OBJECT_ADDED, object, object->version)) {
-            dv_object_unref(object);
+            dv_object_unkeep(object);
             return false;
         }
-        dv_object_unref(object);
+        dv_object_unkeep(object);
     }
     if (watching->n_told < watching->initial.n || watching->is_paused)
         return true;
@@ -151,9 +153,10 @@ static bool tell_portion(struct watching *watching)
     return !watching->is_paused && (watching->has_initial || watching->next < history->end);
 }
 
-/* Tells the watchers of one kind. A callback may stop any watcher, so each one is put at the end of
- * the list before it is called. Those whose turn does not come now are the first next time. */
-static bool tell_shelf(struct dv_embedded *embedded, struct dv_shelf *shelf)
+/* Tells each watcher of one kind a portion. A callback may stop any watcher, so each one is put at
+ * the end of the list before it is called. Those whose turn does not come now are the first next
+ * time. True: there is more to tell. */
+static bool tell_round(struct dv_embedded *embedded, struct dv_shelf *shelf)
 {
     bool has_more = false;
     struct dv_list now;
@@ -174,6 +177,16 @@ static bool tell_shelf(struct dv_embedded *embedded, struct dv_shelf *shelf)
     has_more |= !dv_list_is_empty(&now);
     dv_list_move_all(&now, &shelf->watchers);
     dv_list_move_all(&shelf->watchers, &now);
+    return has_more;
+}
+
+/* Tells the watchers of one kind, as far as the turn's room goes. True: there is more to tell. */
+static bool tell_shelf(struct dv_embedded *embedded, struct dv_shelf *shelf)
+{
+    bool has_more = true;
+
+    while (has_more && embedded->watch_room > 0)
+        has_more = tell_round(embedded, shelf);
     return has_more;
 }
 
@@ -225,7 +238,7 @@ static void watching_free(struct watching *watching)
 {
     dv_link_remove(&watching->link);
     for (size_t i = watching->n_told; i < watching->initial.n; i++)
-        dv_object_unref(watching->initial.v[i]);
+        dv_object_unkeep(watching->initial.v[i]);
     dv_vec_fini(&watching->initial);
     dv_arena_free(watching->arena);
     free(watching);
@@ -255,7 +268,7 @@ static void gather_initial(struct watching *watching)
 
     while ((entry = dv_shelf_range_next(&range)) != NULL)
         if (wants(watching, entry->object))
-            *dv_vec_add(&watching->initial) = dv_object_ref(entry->object);
+            *dv_vec_add(&watching->initial) = dv_object_keep(entry->object);
     watching->has_initial = true;
     watching->initial_version = watching->embedded->version;
     watching->next = watching->shelf->history.end;

@@ -21,6 +21,7 @@
 #include "cluster/embedded/namespaces.h"
 #include "cluster/objects/kin.h"
 #include "cluster/objects/shelf.h"
+#include "resource/object_pool.h"
 #include "resource/resource.h"
 
 /* How many entries are looked at in one turn, and how many operations of the collector are under
@@ -125,11 +126,11 @@ void dv_collector_run(struct dv_embedded *embedded, struct dv_entry *entry,
     /* The precondition names the object that was looked at: another one may take its name
      * meanwhile. */
     options->preconditions = DV_NEW(operation->arena, struct dv_api_preconditions);
-    options->preconditions->uid = dv_str_copy(entry->object->meta->uid, operation->arena);
+    options->preconditions->uid = dv_str_copy(dv_object_names(entry->object).uid, operation->arena);
     collected->kind = subject->shelf->kind;
     collected->namespace = dv_str_copy(dv_entry_namespace(subject), operation->arena);
     collected->name = dv_str_copy(dv_entry_name(subject), operation->arena);
-    collected->uid = dv_str_copy(subject->object->meta->uid, operation->arena);
+    collected->uid = dv_str_copy(dv_object_names(subject->object).uid, operation->arena);
     operation->delete_options = options;
     operation->ctx = collected;
     operation->done = on_done;
@@ -158,7 +159,7 @@ static enum ownership look_at_owner(const struct dv_embedded *embedded,
                                     const struct dv_api_owner_reference *reference)
 {
     const struct dv_entry *entry = dv_kin_find(&embedded->kin, reference->uid);
-    const struct dv_object *owner = entry ? entry->object : NULL;
+    const struct dv_object *owner = entry ? dv_entry_object(entry) : NULL;
     const struct dv_kind *kind;
     dv_str group;
     dv_str version;
@@ -271,10 +272,11 @@ static bool run_release(struct dv_cluster_operation *operation)
 
 static void look_at_foreground(struct dv_embedded *embedded, struct dv_entry *entry)
 {
-    const struct dv_kin_owner *owner = dv_kin_get(&embedded->kin, entry->object->meta->uid);
+    const struct dv_object *object = dv_entry_object(entry);
+    const struct dv_kin_owner *owner = dv_kin_get(&embedded->kin, object->meta->uid);
     struct dv_link *link;
 
-    if (!dv_foreground_is_blocked(&embedded->kin, entry->object)) {
+    if (!dv_foreground_is_blocked(&embedded->kin, object)) {
         dv_collector_run(embedded, entry, run_release, entry);
         return;
     }
@@ -290,7 +292,8 @@ static void look_at_foreground(struct dv_embedded *embedded, struct dv_entry *en
  * written leads back here. */
 static void look_at_orphans(struct dv_embedded *embedded, struct dv_entry *entry)
 {
-    const struct dv_kin_owner *owner = dv_kin_get(&embedded->kin, entry->object->meta->uid);
+    const struct dv_kin_owner *owner =
+        dv_kin_get(&embedded->kin, dv_object_names(entry->object).uid);
     struct dv_link *link;
     size_t n = 0;
 
@@ -311,17 +314,18 @@ static void look_at_orphans(struct dv_embedded *embedded, struct dv_entry *entry
 
 static void look_at(struct dv_embedded *embedded, struct dv_entry *entry)
 {
+    const struct dv_object *object = dv_entry_object(entry);
     const struct dv_api_object_meta *meta;
     size_t n[3];
 
-    if (!entry->object)
+    if (!object)
         return;
-    meta = entry->object->meta;
+    meta = object->meta;
     if (!meta->deletion_timestamp.is_set) {
-        count_owners(embedded, entry->object, n);
+        count_owners(embedded, object, n);
         if (n[OWNER_ABSENT] + n[OWNER_WAITING] > 0)
             dv_collector_run(embedded, entry, run_collect, entry);
-    } else if (dv_foreground_is(entry->object)) {
+    } else if (dv_foreground_is(object)) {
         look_at_foreground(embedded, entry);
     } else if (dv_meta_has_finalizer(meta, DV_STR(DV_FINALIZER_ORPHAN))) {
         look_at_orphans(embedded, entry);
@@ -362,7 +366,7 @@ static void wake_owners(struct dv_embedded *embedded, const struct dv_object *ol
     for (size_t i = 0; i < old->meta->n_owner_references; i++) {
         struct dv_entry *owner = dv_kin_find(&embedded->kin, old->meta->owner_references[i].uid);
 
-        if (owner && owner->object->meta->deletion_timestamp.is_set)
+        if (owner && dv_entry_object(owner)->meta->deletion_timestamp.is_set)
             dv_collector_queue(embedded, owner, DV_COLLECT_SOON);
     }
 }
@@ -379,8 +383,7 @@ static void wake_dependents(struct dv_embedded *embedded, const struct dv_object
                            DV_COLLECT_SOON);
 }
 
-/* Whether the object waits for something that the collector does: then it is looked at after a
- * restart. */
+/* Whether the object waits for something that the collector does. */
 static bool is_concerned(const struct dv_embedded *embedded, const struct dv_object *object)
 {
     const struct dv_api_object_meta *meta = object->meta;
@@ -419,16 +422,18 @@ void dv_collector_init(struct dv_embedded *embedded)
         dv_list_init(&embedded->collector.queues[i]);
 }
 
+void dv_collector_loaded(struct dv_embedded *embedded, struct dv_entry *entry,
+                         const struct dv_api_object_meta *meta)
+{
+    enum dv_collector_delay delay =
+        entry->shelf->kind->id == DV_KIND_NAMESPACE ? DV_COLLECT_NAMESPACE : DV_COLLECT_OWNER;
+
+    if (meta->deletion_timestamp.is_set || meta->n_owner_references > 0)
+        dv_collector_queue(embedded, entry, delay);
+}
+
 void dv_collector_start(struct dv_embedded *embedded)
 {
-    for (size_t i = 0; i < DV_N_KINDS; i++) {
-        struct dv_shelf *shelf = &embedded->shelves[i];
-        struct dv_shelf_place place = {0};
-        struct dv_entry *entry;
-
-        while ((entry = dv_shelf_next(shelf, &place)) != NULL)
-            dv_collector_look(embedded, entry, NULL, entry->object);
-    }
     dv_events_start(embedded);
     dv_sweep_start(embedded);
 }

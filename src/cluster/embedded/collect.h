@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "loop/loop.h"
 
+struct dv_api_object_meta;
 struct dv_embedded;
 struct dv_entry;
 struct dv_kind;
@@ -46,7 +47,10 @@ struct dv_collected {
 };
 
 void dv_collector_init(struct dv_embedded *embedded);
-/* Looks at all objects that were loaded: what a restart interrupted goes on. */
+/* An object was loaded: if a restart may have interrupted something that concerns it, it is looked
+ * at when everything is loaded, like an object that has changed. */
+void dv_collector_loaded(struct dv_embedded *embedded, struct dv_entry *entry,
+                         const struct dv_api_object_meta *meta);
 void dv_collector_start(struct dv_embedded *embedded);
 /* Begins nothing more; what is under way ends by itself. */
 void dv_collector_stop(struct dv_embedded *embedded);

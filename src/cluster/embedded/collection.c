@@ -11,6 +11,7 @@
 #include "cluster/embedded.h"
 #include "cluster/embedded/cluster_operation.h"
 #include "cluster/embedded/delete.h"
+#include "resource/object_pool.h"
 #include "resource/resource.h"
 #include "resource/status.h"
 
@@ -60,20 +61,20 @@ static void start_one(struct collection *collection, const struct dv_object *obj
     struct dv_cluster_operation *operation = collection->operation;
     struct dv_cluster_operation *child = dv_cluster_operation_new(operation->embedded, NULL);
     struct dv_api_delete_options *options = DV_NEW(child->arena, struct dv_api_delete_options);
+    struct dv_object_names names = dv_object_names(object);
 
     if (operation->delete_options)
         *options = *operation->delete_options;
     /* The precondition names the object that was listed. */
     options->preconditions = DV_NEW(child->arena, struct dv_api_preconditions);
-    options->preconditions->uid = object->meta->uid;
+    options->preconditions->uid = names.uid;
     child->parent = operation;
     child->is_dry_run = operation->is_dry_run;
     child->delete_options = options;
     child->ctx = collection;
     child->done = on_deleted;
     collection->n_running++;
-    dv_cluster_operation_start(child, object->kind, object->meta->namespace, object->meta->name,
-                               run);
+    dv_cluster_operation_start(child, object->kind, names.namespace, names.name, run);
 }
 
 /* Starts as many deletions as may be under way. A child tells its end in a later turn, never from
@@ -109,7 +110,7 @@ void dv_collection_delete(struct dv_cluster_operation *operation)
     operation->objects = page.objects;
     operation->n_objects = page.n_objects;
     for (size_t i = 0; i < page.n_objects; i++)
-        (void)dv_object_ref(page.objects[i]);
+        (void)dv_object_keep(page.objects[i]);
     collection->operation = operation;
     go_on(collection);
 }

@@ -20,7 +20,6 @@
 #include "resource/prepare.h"
 #include "resource/resource.h"
 #include "resource/status.h"
-#include "json/json.h"
 
 /* For generateName: the number of random characters behind the prefix, which is cut so that the
  * name fits into a label (63 bytes). */
@@ -47,19 +46,14 @@ dv_str dv_generate_name(dv_str prefix, struct dv_arena *arena)
 
 /* Records what the manager of the request owns: what it sent, with the API's defaults; not what the
  * server adds, nor the status, which this endpoint does not write. */
-static void own_fields(struct dv_cluster_operation *operation, void *value,
+static void own_fields(struct dv_cluster_operation *operation, const void *value,
                        struct dv_managed_fields *managed)
 {
     const struct dv_api_version *version = dv_update_version(operation);
     struct dv_manager manager = dv_update_manager(operation);
     const struct dv_managed_fields none = {0};
-    struct dv_json *doc = dv_encode_json(version->message, value, version,
-                                         operation->request->kind->name, operation->arena);
-    struct dv_json *status = dv_json_get(doc, DV_STR("status"));
 
-    if (status && operation->request->kind->has_status)
-        dv_json_remove(status);
-    dv_apply_update(version->message, NULL, doc, &none, &manager, operation->arena, managed);
+    dv_apply_update(version->message, NULL, value, &none, &manager, operation->arena, managed);
 }
 
 static bool fail_existing(struct dv_cluster_operation *operation)
@@ -140,11 +134,8 @@ bool dv_create_value(struct dv_cluster_operation *operation, void *value,
 
 static bool run(struct dv_cluster_operation *operation)
 {
-    const struct dv_request *request = operation->request;
-    const struct dv_message *message = request->kind->versions[0].message;
-    void *value = dv_arena_alloc(operation->arena, message->size, message->align);
+    void *value = dv_update_take_value(operation);
 
-    dv_message_copy(message, request->value, operation->arena, value);
     if (!dv_update_check_names(operation, value))
         return false;
     return dv_create_value(operation, value, NULL);

@@ -19,6 +19,7 @@
 #include "cluster/objects/kin.h"
 #include "cluster/objects/shelf.h"
 #include "loop/loop.h"
+#include "resource/object_pool.h"
 #include "resource/prepare.h"
 #include "resource/resource.h"
 #include "store/store.h"
@@ -75,7 +76,7 @@ static bool check_version(uint64_t version, struct dv_err *err)
     return true;
 }
 
-/* Puts a loaded object into its place. Takes the reference. */
+/* Puts a loaded object into its place. Takes the reference (dv_object_keep). */
 static bool place_object(struct loading *loading, dv_str key, struct dv_object *object,
                          struct dv_err *err)
 {
@@ -86,11 +87,11 @@ static bool place_object(struct loading *loading, dv_str key, struct dv_object *
     if (!entry || entry->object || !dv_str_eq(dv_engine_key(entry, loading->arena), key)) {
         if (entry && !entry->object)
             dv_shelf_drop(entry);
-        dv_object_unref(object);
         return dv_fail(err, DV_DATA_LOSS, "the row is not of the object in it");
     }
     (void)dv_shelf_set(entry, object); /* looked up above: there was none */
     dv_kin_change(&embedded->kin, entry, NULL, object);
+    dv_collector_loaded(embedded, entry, object->meta);
     embedded->version = dv_u64_max(embedded->version, object->version);
     return true;
 }
@@ -98,14 +99,21 @@ static bool place_object(struct loading *loading, dv_str key, struct dv_object *
 static bool load_object(struct loading *loading, const struct dv_kind *kind,
                         const struct dv_store_row *row, struct dv_err *err)
 {
-    struct dv_object *object = dv_object_from_row(kind, row->value, loading->arena, err);
+    bool is_packed = dv_engine_is_packed(kind);
+    struct dv_object *object =
+        is_packed
+            ? dv_object_pool_load(loading->embedded->pool, kind, row->value, loading->arena, err)
+            : dv_object_from_row(kind, row->value, loading->arena, err);
+    bool is_placed;
 
     if (!object)
         return false;
-    if (check_version(object->version, err))
-        return place_object(loading, row->key, object, err);
-    dv_object_unref(object);
-    return false;
+    is_placed = check_version(object->version, err) && place_object(loading, row->key, object, err);
+    if (is_packed)
+        dv_object_forget_value(object);
+    if (!is_placed)
+        dv_object_unkeep(object);
+    return is_placed;
 }
 
 static bool load_row(void *ctx, const struct dv_store_row *row, struct dv_err *err)
@@ -259,16 +267,21 @@ struct dv_embedded *dv_embedded_open(struct dv_loop *loop, struct dv_store *stor
     dv_list_init(&embedded->held);
     dv_list_init(&embedded->events);
     dv_collector_init(embedded);
+    embedded->pool = dv_object_pool_new(dv_engine_pool_grown, embedded);
     set_up(embedded);
     is_loaded = load(embedded, err);
     if (!is_loaded && err->code == DV_DATA_LOSS && dv_store_set_aside(store)) {
         /* The store was found damaged while it was read, and is empty now: so is memory. */
         clear(embedded);
+        dv_collector_stop(embedded);
+        dv_collector_init(embedded);
         set_up(embedded);
         is_loaded = load(embedded, err);
     }
     if (!is_loaded) {
+        dv_collector_stop(embedded);
         clear(embedded);
+        dv_object_pool_free(embedded->pool);
         free(embedded);
         return NULL;
     }
@@ -292,8 +305,11 @@ void dv_engine_close_when_idle(struct dv_embedded *embedded)
     dv_task_cancel(&embedded->idle);
     dv_task_cancel(&embedded->watch);
     dv_timer_cancel(&embedded->age); /* the last operations may have set it */
+    dv_timer_cancel(&embedded->pack_idle);
+    dv_task_cancel(&embedded->pack);
     dv_collector_fini(embedded);
     clear(embedded);
+    dv_object_pool_free(embedded->pool);
     free(embedded->rewrite.after);
     dv_buf_fini(&embedded->row);
     free(embedded);
@@ -337,5 +353,5 @@ struct dv_object *dv_embedded_get(const struct dv_embedded *embedded, const stru
 {
     const struct dv_entry *entry = dv_shelf_get(&embedded->shelves[kind->id], namespace, name);
 
-    return entry ? entry->object : NULL;
+    return entry ? dv_entry_object(entry) : NULL;
 }

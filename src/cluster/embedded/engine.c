@@ -11,6 +11,7 @@
 #include "cluster/embedded/events.h"
 #include "cluster/objects/history.h"
 #include "loop/loop.h"
+#include "resource/object_pool.h"
 #include "resource/resource.h"
 #include "resource/status.h"
 
@@ -74,8 +75,10 @@ void dv_engine_apply(struct dv_embedded *embedded, struct dv_entry *entry, struc
                      uint64_t version)
 {
     struct dv_shelf *shelf = entry->shelf;
-    struct dv_object *old = dv_shelf_set(entry, now);
+    struct dv_object *old = dv_shelf_set(entry, now ? dv_object_keep(now) : NULL);
 
+    if (old)
+        (void)dv_object_ref(old); /* all who are told look at it */
     embedded->version = version;
     dv_history_add(&shelf->history, version, old, now);
     if (!dv_timer_is_set(&embedded->age))
@@ -86,5 +89,69 @@ void dv_engine_apply(struct dv_embedded *embedded, struct dv_entry *entry, struc
     dv_events_look(embedded, entry);
     dv_watchers_wake(embedded, shelf);
     dv_views_tell(embedded, shelf, old, now);
+    dv_object_unref(now);
     dv_object_unref(old);
+    dv_object_unkeep(old);
+}
+
+/* ---- packing ---- */
+
+/* How many objects are kept unpacked though nobody uses them: those of the requests of a moment, so
+ * that one that is read again at once need not be unpacked again. About a megabyte. */
+#define N_UNPACKED_MAX 512u
+/* What nobody has used for so long, or twice that, is packed in any case. */
+#define PACK_MS 500u
+
+static void on_pack_task(struct dv_task *task)
+{
+    struct dv_embedded *embedded = DV_CONTAINER(task, struct dv_embedded, pack);
+
+    dv_object_pool_pack(embedded->pool, N_UNPACKED_MAX / 2);
+}
+
+static void on_pack_timer(struct dv_timer *timer)
+{
+    struct dv_embedded *embedded = DV_CONTAINER(timer, struct dv_embedded, pack_idle);
+
+    dv_object_pool_pack(embedded->pool, 0);
+    if (dv_object_pool_n_idle(embedded->pool) > 0)
+        dv_timer_start(timer, embedded->cluster.loop,
+                       dv_loop_now_ms(embedded->cluster.loop) + PACK_MS, on_pack_timer);
+}
+
+void dv_engine_pool_grown(void *ctx)
+{
+    struct dv_embedded *embedded = ctx;
+    struct dv_loop *loop = embedded->cluster.loop;
+
+    if (embedded->is_closing)
+        return;
+    if (dv_object_pool_n_idle(embedded->pool) > N_UNPACKED_MAX)
+        dv_task_post(&embedded->pack, loop, on_pack_task);
+    if (!dv_timer_is_set(&embedded->pack_idle))
+        dv_timer_start(&embedded->pack_idle, loop, dv_loop_now_ms(loop) + PACK_MS, on_pack_timer);
+}
+
+bool dv_engine_is_packed(const struct dv_kind *kind)
+{
+    switch (kind->id) {
+    case DV_KIND_POD:
+    case DV_KIND_EVENT:
+    case DV_KIND_SERVICE_ACCOUNT:
+    case DV_KIND_SECRET:
+    case DV_KIND_CONFIG_MAP:
+    case DV_KIND_LEASE:
+    case DV_KIND_CLAIM:
+    case DV_KIND_TEMPLATE:
+        return true;
+    case DV_KIND_NODE: /* the scheduler uses all of these all the time */
+    case DV_KIND_SLICE:
+    case DV_KIND_CLASS:
+    case DV_KIND_TAINT_RULE:
+    case DV_KIND_NAMESPACE: /* few, and looked at with every write */
+    case DV_KIND_RUNTIME_CLASS:
+    case DV_N_KINDS:
+        break;
+    }
+    return false;
 }

@@ -22,6 +22,7 @@ struct dv_arena;
 struct dv_cluster_operation;
 struct dv_entry;
 struct dv_object;
+struct dv_object_pool;
 struct dv_store;
 
 /* The namespaces that always exist are made by requests of the engine's own. */
@@ -75,6 +76,9 @@ struct dv_embedded {
     dv_embedded_review *review; /* NULL: nobody knows users */
     void *review_ctx;
     struct dv_buf row; /* of the object that is being written: kept, so that it is large enough */
+    struct dv_object_pool *pool; /* of the objects that are packed while nobody uses them */
+    struct dv_task pack;
+    struct dv_timer pack_idle;
 
     struct dv_task watch;      /* tells the watchers what is due */
     size_t watch_room;         /* how many bytes the watchers may still be told in this turn */
@@ -104,8 +108,13 @@ dv_str dv_engine_key(const struct dv_entry *entry, struct dv_arena *arena);
 /* A version in decimal, as resourceVersion has it. */
 dv_str dv_engine_version_text(uint64_t version, struct dv_arena *arena);
 
+/* Whether objects of the kind are packed while nobody uses them. */
+bool dv_engine_is_packed(const struct dv_kind *kind);
+/* The pool has one more object that could be packed. */
+void dv_engine_pool_grown(void *ctx);
+
 /* Applies a change that has become durable: memory follows, and views, watchers and the collector
- * are told. `now` NULL: the object goes. Takes the reference. */
+ * are told. `now` NULL: the object goes. Takes the reference, one of dv_object_ref. */
 void dv_engine_apply(struct dv_embedded *embedded, struct dv_entry *entry, struct dv_object *now,
                      uint64_t version);
 

@@ -53,7 +53,7 @@ static void bound(struct dv_task *task)
         link = link->next;
         n--;
         bytes -= entry->object->size_bytes;
-        if (entry->operation || entry->object->meta->deletion_timestamp.is_set)
+        if (entry->operation || dv_entry_object(entry)->meta->deletion_timestamp.is_set)
             continue;
         if (dv_collector_is_busy(embedded))
             return; /* enough deletions are under way: each that ends leads back here */

@@ -47,7 +47,7 @@ static struct dv_object *next_of(struct blocking *blocking)
 
         blocking->next = blocking->next->next;
         if (dependence->is_blocking && dependence->entry->object)
-            return dependence->entry->object;
+            return dv_entry_object(dependence->entry);
     }
     return NULL;
 }

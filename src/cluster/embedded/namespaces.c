@@ -85,7 +85,7 @@ static bool empty_shelf(struct dv_embedded *embedded, struct dv_shelf *shelf,
     struct dv_entry *entry;
 
     while (!is_busy && (entry = dv_shelf_range_next(&range)) != NULL) {
-        if (entry->object->meta->deletion_timestamp.is_set)
+        if (dv_entry_object(entry)->meta->deletion_timestamp.is_set)
             continue;
         is_busy = entry->operation || dv_collector_is_busy(embedded);
         if (!is_busy)
@@ -128,7 +128,7 @@ void dv_namespace_look(struct dv_embedded *embedded, const struct dv_object *gon
         return;
     namespace =
         dv_shelf_get(dv_engine_shelf(embedded, namespaces), DV_STR_NONE, gone->meta->namespace);
-    if (namespace && namespace->object && is_due(embedded, namespace->object))
+    if (namespace && namespace->object && is_due(embedded, dv_entry_object(namespace)))
         dv_collector_queue(embedded, namespace, DV_COLLECT_SOON);
 }
 
@@ -180,7 +180,7 @@ static void sweep(struct dv_timer *timer)
     for (size_t i = 0; (entry = dv_shelf_next(shelf, &place)) != NULL; i++) {
         if (i == SWEEP_PORTION || dv_collector_is_busy(embedded))
             break;
-        if (!entry->operation && last_change_s(entry->object) <= oldest_s)
+        if (!entry->operation && last_change_s(dv_entry_object(entry)) <= oldest_s)
             dv_collector_run(embedded, entry, dv_delete_run, entry);
     }
     dv_events_bound(embedded); /* deletions that failed before are tried again */

@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/num.h"
@@ -157,7 +158,6 @@ static void own_fields(struct dv_cluster_operation *operation, void *value,
     struct dv_manager manager = dv_update_manager(operation);
     struct dv_managed_fields before = managed_of(old);
     struct dv_managed_fields after = before;
-    dv_str kind = old->kind->name;
 
     dv_meta_of(value)->managed_fields = before.v;
     dv_meta_of(value)->n_managed_fields = before.n;
@@ -166,11 +166,8 @@ static void own_fields(struct dv_cluster_operation *operation, void *value,
     if (applied)
         after = *applied;
     else if (!dv_message_eq(old->kind->versions[0].message, value, old->value))
-        dv_apply_update(
-            version->message,
-            dv_encode_json(version->message, old->value, version, kind, operation->arena),
-            dv_encode_json(version->message, value, version, kind, operation->arena), &before,
-            &manager, operation->arena, &after);
+        dv_apply_update(version->message, old->value, value, &before, &manager, operation->arena,
+                        &after);
     if (after.v != before.v) /* what is stored is packed already, and is not ours to change */
         dv_managed_fields_pack(old->kind, after.v, after.n, operation->arena);
     if (dv_managed_fields_eq(&before, &after) &&
@@ -250,12 +247,16 @@ bool dv_update_change(struct dv_cluster_operation *operation)
     return dv_change_admit_then(operation, value, update_admitted);
 }
 
-static void *copy_request_value(struct dv_cluster_operation *operation)
+void *dv_update_take_value(struct dv_cluster_operation *operation)
 {
-    const struct dv_message *message = operation->request->kind->versions[0].message;
-    void *value = dv_arena_alloc(operation->arena, message->size, message->align);
+    const struct dv_request *request = operation->request;
+    const struct dv_message *message = request->kind->versions[0].message;
+    void *value = dv_arena_alloc_raw(operation->arena, message->size, message->align);
 
-    dv_message_copy(message, operation->request->value, operation->arena, value);
+    if (request->gives_value)
+        memcpy(value, request->value, message->size);
+    else
+        dv_message_copy(message, request->value, operation->arena, value);
     return value;
 }
 
@@ -263,7 +264,7 @@ bool dv_update_run(struct dv_cluster_operation *operation)
 {
     const struct dv_kind *kind = operation->request->kind;
     struct dv_status_about about = dv_change_about(operation);
-    void *value = copy_request_value(operation);
+    void *value = dv_update_take_value(operation);
     const struct dv_api_object_meta *meta = dv_meta_of(value);
 
     if (!dv_update_check_names(operation, value))

@@ -37,6 +37,8 @@ bool dv_patch_run(struct dv_cluster_operation *operation);
  * operation has failed with a conflict. */
 DV_CHECKED bool dv_update_check_uid(struct dv_cluster_operation *operation, dv_str uid);
 DV_CHECKED bool dv_update_check_version(struct dv_cluster_operation *operation, dv_str version);
+/* Returns the value of the request, which may be changed. */
+void *dv_update_take_value(struct dv_cluster_operation *operation);
 /* Checks that name and namespace in the value are those of the request, and fills them in where the
  * value has none. False: the operation has failed. */
 DV_CHECKED bool dv_update_check_names(struct dv_cluster_operation *operation, void *value);

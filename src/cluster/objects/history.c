@@ -9,14 +9,15 @@
 
 #include "base/arena.h"
 #include "base/str.h"
+#include "resource/object_pool.h"
 #include "resource/resource.h"
 
 #define FIRST_SIZE 16u
 
-/* How many bytes the old states of a kind may take, so that large slices do not fill the memory. A
- * minimum of changes is kept beyond that, so that a client can list and then watch; and for the
- * largest objects there is a second ceiling. */
-#define BYTES_MAX (4u * 1024u * 1024u)
+/* How many bytes the old states of a kind may take, so that large slices do not fill the memory;
+ * packed, they are a thousand pods. A minimum of changes is kept beyond that, so that a client can
+ * list and then watch; and for the largest objects there is a second ceiling. */
+#define BYTES_MAX (1024u * 1024u)
 #define N_MIN 128u
 #define LARGE_BYTES_MAX (32u * 1024u * 1024u)
 /* What is kept when clients have had the time to list and then watch: of large objects hardly any.
@@ -32,7 +33,7 @@ static struct dv_change *at(const struct dv_history *history, uint64_t number)
 
 static size_t bytes_of(const struct dv_change *change)
 {
-    return sizeof(*change) + (change->old ? change->old->size_bytes : 0) +
+    return sizeof(*change) + (change->old ? dv_object_kept_bytes(change->old) : 0) +
            (change->gone ? change->gone->size_bytes : 0);
 }
 
@@ -43,8 +44,8 @@ static void forget_first(struct dv_history *history)
     history->size_bytes -= bytes_of(change);
     history->floor = change->version;
     history->first++;
-    dv_object_unref(change->old);
-    dv_object_unref(change->now);
+    dv_object_unkeep(change->old);
+    dv_object_unkeep(change->now);
     dv_object_unref(change->gone);
     *change = (struct dv_change){0};
 }
@@ -84,8 +85,8 @@ void dv_history_add(struct dv_history *history, uint64_t version, struct dv_obje
         grow(history);
     change = at(history, history->end++);
     change->version = version;
-    change->old = old ? dv_object_ref(old) : NULL;
-    change->now = now ? dv_object_ref(now) : NULL;
+    change->old = old ? dv_object_keep(old) : NULL;
+    change->now = now ? dv_object_keep(now) : NULL;
     history->size_bytes += bytes_of(change);
     while (history->end - history->first > history->n_max ||
            (history->size_bytes > BYTES_MAX && history->end - history->first > N_MIN) ||
@@ -151,7 +152,7 @@ struct dv_object *dv_object_with_version(const struct dv_object *object, uint64_
 struct dv_object *dv_history_gone(struct dv_history *history, struct dv_change *change)
 {
     if (!change->gone) {
-        change->gone = dv_object_with_version(change->old, change->version);
+        change->gone = dv_object_with_version(dv_object_unpack(change->old), change->version);
         history->size_bytes += change->gone->size_bytes;
     }
     return change->gone;

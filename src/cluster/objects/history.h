@@ -10,6 +10,7 @@
 
 struct dv_object;
 
+/* The objects may be packed. */
 struct dv_change {
     uint64_t version;
     struct dv_object *old;  /* NULL: it came */

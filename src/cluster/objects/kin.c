@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "cluster/objects/shelf.h"
+#include "resource/object_pool.h"
 #include "resource/resource.h"
 
 void dv_kin_init(struct dv_kin *kin)
@@ -82,7 +83,7 @@ void dv_kin_change(struct dv_kin *kin, struct dv_entry *entry, const struct dv_o
     if (old && (!now || !dv_str_eq(old->meta->uid, now->meta->uid)))
         (void)dv_map_remove(&kin->objects, old->meta->uid); /* every stored object is in the map */
     if (now) /* the key points into the object, so it is set anew with each version */
-        (void)dv_map_set(&kin->objects, now->meta->uid, entry);
+        (void)dv_map_set(&kin->objects, dv_object_names(now).uid, entry);
     entry->owners = NULL;
     for (size_t i = 0; now && i < now->meta->n_owner_references; i++)
         depend(kin, entry, &now->meta->owner_references[i]);

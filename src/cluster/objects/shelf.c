@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "resource/object_pool.h"
 #include "resource/resource.h"
 
 /* The size of a chunk: adding an object moves at most so many pointers, and a list reads so many in
@@ -42,6 +43,11 @@ dv_str dv_entry_name(const struct dv_entry *entry)
                         entry->n_key);
 }
 
+struct dv_object *dv_entry_object(const struct dv_entry *entry)
+{
+    return entry->object ? dv_object_unpack(entry->object) : NULL;
+}
+
 static struct dv_name name_of(const void *item)
 {
     const struct dv_entry *entry = item;
@@ -64,7 +70,7 @@ void dv_shelf_fini(struct dv_shelf *shelf)
 
     while ((entry = dv_names_next(&shelf->names, &at)) != NULL) {
         assert(!entry->operation && dv_list_is_empty(&entry->waiting));
-        dv_object_unref(entry->object);
+        dv_object_unkeep(entry->object);
         free(entry);
     }
     dv_names_fini(&shelf->names);

@@ -25,7 +25,7 @@ struct dv_shelf_chunk;
 /* A name that is taken: by an object, or by those who want to write it. */
 struct dv_entry {
     struct dv_shelf *shelf;
-    struct dv_object *object;               /* that is durable; NULL: none */
+    struct dv_object *object;               /* that is durable, maybe packed; NULL: none */
     struct dv_cluster_operation *operation; /* that looks at it or writes it now; NULL: none */
     struct dv_list waiting;                 /* of operations, for their turn */
     uint32_t n_waiting;
@@ -62,6 +62,8 @@ void dv_shelf_fini(struct dv_shelf *shelf); /* with all entries */
 dv_str dv_entry_key(const struct dv_entry *entry);
 dv_str dv_entry_namespace(const struct dv_entry *entry);
 dv_str dv_entry_name(const struct dv_entry *entry);
+/* The object with its value, until the next turn of the loop; NULL: there is none. */
+struct dv_object *dv_entry_object(const struct dv_entry *entry);
 
 /* NULL when the name is not taken, or too long to be. */
 struct dv_entry *dv_shelf_get(const struct dv_shelf *shelf, dv_str namespace, dv_str name);
@@ -70,7 +72,8 @@ struct dv_entry *dv_shelf_take(struct dv_shelf *shelf, dv_str namespace, dv_str 
 /* Frees an entry that nothing needs any more: no object, nobody who writes. */
 void dv_shelf_drop(struct dv_entry *entry);
 
-/* Takes the reference to `object` (NULL: it goes) and gives back the one to what was there. */
+/* Takes the reference (dv_object_keep) to `object` (NULL: it goes) and gives back the one to what
+ * was there. */
 struct dv_object *dv_shelf_set(struct dv_entry *entry, struct dv_object *object);
 
 /* The first entry whose key is not before `key`, and those that follow; NULL at the end. */

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "cluster/remote.h"
+#include "cluster/remote/exec_plugin.h"
 #include "json/json.h"
 
 /* More than a kubeconfig with a hundred clusters and their certificates has. */
@@ -150,14 +151,27 @@ static bool read_token_file(struct reading *reading, dv_str path, struct dv_kube
            dv_fail(reading->err, DV_INVALID_ARGUMENT, "the token file %.*s is empty", DV_FMT(path));
 }
 
+/* What stands in the file counts before what a program would say. */
+static bool read_exec(struct reading *reading, const struct dv_json *user,
+                      struct dv_kubeconfig *config)
+{
+    struct dv_exec_plugin *plugin;
+
+    if (!is_set(user, "exec") || config->token.n > 0 || config->cert.n > 0)
+        return true;
+    plugin = DV_NEW(reading->arena, struct dv_exec_plugin);
+    config->exec = plugin;
+    return dv_exec_plugin_parse(dv_json_get(user, DV_STR("exec")), config, reading->dir,
+                                reading->arena, plugin, reading->err) ||
+           dv_wrap(reading->err, "exec");
+}
+
 static bool read_user(struct reading *reading, const struct dv_json *user,
                       struct dv_kubeconfig *config)
 {
     static const struct refusal refusals[] = {
-        {"exec",          "we run no programs for credentials; give a token, a tokenFile or a "
-                 "client certificate"                           },
-        {"auth-provider", "we run no programs for credentials; give a token, a tokenFile or "
-                          "a client certificate"       },
+        {"auth-provider", "nobody has them any more; give exec, a token, a tokenFile or a client "
+                          "certificate"                },
         {"username",      "API servers take no passwords any more; give a token"},
         {"password",      "API servers take no passwords any more; give a token"},
         {"as",            "we do not act as somebody else"                      },
@@ -174,7 +188,7 @@ static bool read_user(struct reading *reading, const struct dv_json *user,
     if (file.n && !read_token_file(reading, path_of(reading, file), config))
         return dv_wrap(reading->err, "tokenFile");
     return read_data(reading, user, "client-certificate", &config->cert) &&
-           read_data(reading, user, "client-key", &config->key);
+           read_data(reading, user, "client-key", &config->key) && read_exec(reading, user, config);
 }
 
 static bool is_own_host(dv_str url)
@@ -196,8 +210,8 @@ static bool is_own_host(dv_str url)
 /* Refuses to send a token over plain HTTP: whoever listens on the way would have it. */
 static bool check_plain(struct reading *reading, const struct dv_kubeconfig *config)
 {
-    return config->token.n == 0 || dv_str_starts_with(config->server, DV_STR("https://")) ||
-           is_own_host(config->server) ||
+    return (config->token.n == 0 && !config->exec) ||
+           dv_str_starts_with(config->server, DV_STR("https://")) || is_own_host(config->server) ||
            dv_fail(reading->err, DV_INVALID_ARGUMENT,
                    "server %.*s: a token is sent only under TLS, or on this machine",
                    DV_FMT(dv_str_slice(config->server, 0, 80)));
@@ -250,6 +264,19 @@ bool dv_kubeconfig_parse(dv_str text, dv_str dir, dv_str context, struct dv_aren
     return true;
 }
 
+static bool run_exec(struct dv_kubeconfig *config, struct dv_arena *arena, struct dv_err *err)
+{
+    struct dv_exec_answer answer;
+
+    if (!dv_exec_plugin_run(config->exec, NULL, arena, &answer, err))
+        return false;
+    config->token = answer.token;
+    config->cert = answer.cert;
+    config->key = answer.key;
+    config->exec_ends_s = answer.ends_s;
+    return true;
+}
+
 bool dv_kubeconfig_load(dv_str path, dv_str context, struct dv_arena *arena,
                         struct dv_kubeconfig *config, struct dv_err *err)
 {
@@ -263,7 +290,7 @@ bool dv_kubeconfig_load(dv_str path, dv_str context, struct dv_arena *arena,
     if (!dv_kubeconfig_parse(text, dv_str_slice(path, 0, n > 1 ? n - 1 : n), context, arena, config,
                              err))
         return dv_wrap(err, "%.*s", DV_FMT(path));
-    return true;
+    return !config->exec || run_exec(config, arena, err) || dv_wrap(err, "%.*s", DV_FMT(path));
 }
 
 bool dv_kubeconfig_in_cluster(dv_str host, dv_str port, dv_str dir, struct dv_arena *arena,

@@ -51,8 +51,8 @@ struct dv_remote *dv_remote_open(struct dv_loop *loop, const struct dv_kubeconfi
         return NULL;
     }
     dv_rest_client_set_token(remote->client, config->token);
-    if (config->token_file.n)
-        remote->token = dv_remote_token_open(remote, config->token_file);
+    if (config->token_file.n || config->exec)
+        remote->token = dv_remote_token_open(remote, config);
     return remote;
 }
 

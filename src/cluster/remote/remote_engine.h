@@ -18,6 +18,7 @@ struct dv_buf;
 struct dv_err;
 struct dv_rest_client;
 struct dv_rest_fetch;
+struct dv_kubeconfig;
 struct kube_token;
 
 struct dv_remote {
@@ -76,8 +77,9 @@ struct dv_view *dv_remote_view_open(struct dv_cluster *cluster,
 void dv_remote_view_close(struct dv_view *view);
 void dv_remote_views_end(struct dv_remote *remote);
 
-/* remote_token.c: a token file, read anew. */
-struct kube_token *dv_remote_token_open(struct dv_remote *remote, dv_str path);
+/* remote_token.c: a token file, read anew, or the program that makes the token, run anew. */
+struct kube_token *dv_remote_token_open(struct dv_remote *remote,
+                                        const struct dv_kubeconfig *config);
 /* The server does not know us: perhaps the file has a newer one. NULL is fine. */
 void dv_remote_token_doubt(struct kube_token *token);
 /* NULL is fine; it goes when its job has ended. */

@@ -6,14 +6,15 @@
 
 #include "base/arena.h"
 #include "base/str.h"
+#include "resource/object_pool.h"
 #include "resource/resource.h"
 #include "resource/select.h"
 
 static struct dv_name name_of(const void *item)
 {
-    const struct dv_object *object = item;
+    struct dv_object_names names = dv_object_names(item);
 
-    return (struct dv_name){object->meta->namespace, object->meta->name};
+    return (struct dv_name){names.namespace, names.name};
 }
 
 bool dv_view_init(struct dv_view *view, struct dv_cluster *cluster,
@@ -26,6 +27,7 @@ bool dv_view_init(struct dv_view *view, struct dv_cluster *cluster,
     view->options.namespace = dv_str_copy(options->namespace, arena);
     view->options.label_selector = dv_str_copy(options->label_selector, arena);
     view->options.field_selector = dv_str_copy(options->field_selector, arena);
+    view->options.annotation = dv_str_copy(options->annotation, arena);
     view->labels = dv_label_selector_parse(view->options.label_selector, arena, err);
     if (view->labels)
         view->fields = dv_field_selector_parse(options->kind, options->kind->versions[0].group,
@@ -44,20 +46,19 @@ void dv_view_fini(struct dv_view *view)
     size_t at = 0;
 
     while ((object = dv_names_next(&view->objects, &at)) != NULL)
-        dv_object_unref(object);
+        dv_object_unkeep(object);
     dv_names_fini(&view->objects);
     dv_arena_free(view->arena);
 }
 
 /* Whether the view shows objects like this one. */
-static bool is_wanted(const struct dv_view *view, const struct dv_object *object)
+static bool is_wanted(const struct dv_view *view, struct dv_object *object)
 {
-    const struct dv_api_object_meta *meta = object->meta;
-
     return (view->options.namespace.n == 0 ||
-            dv_str_eq(view->options.namespace, meta->namespace)) &&
-           dv_label_selector_matches(view->labels, meta->labels, meta->n_labels) &&
-           dv_field_selector_matches(view->fields, object);
+            dv_str_eq(view->options.namespace, dv_object_names(object).namespace)) &&
+           (view->options.annotation.n == 0 ||
+            dv_object_has_annotation(object, view->options.annotation)) &&
+           dv_object_is_selected(object, view->labels, view->fields);
 }
 
 void dv_view_change(struct dv_view *view, dv_str namespace, dv_str name, struct dv_object *now)
@@ -67,12 +68,12 @@ void dv_view_change(struct dv_view *view, dv_str namespace, dv_str name, struct 
     if (now && !is_wanted(view, now))
         now = NULL;
     if (now)
-        old = dv_names_put(&view->objects, dv_object_ref(now));
+        old = dv_names_put(&view->objects, dv_object_keep(dv_object_unpack(now)));
     else
         old = dv_names_remove(&view->objects, namespace, name);
     if (old || now)
-        view->options.changed(view->options.ctx, old, now);
-    dv_object_unref(old);
+        view->options.changed(view->options.ctx, old ? dv_object_unpack(old) : NULL, now);
+    dv_object_unkeep(old);
 }
 
 bool dv_view_is_synced(const struct dv_view *view)
@@ -87,10 +88,14 @@ size_t dv_view_n(const struct dv_view *view)
 
 struct dv_object *dv_view_get(const struct dv_view *view, dv_str namespace, dv_str name)
 {
-    return dv_names_get(&view->objects, namespace, name);
+    struct dv_object *object = dv_names_get(&view->objects, namespace, name);
+
+    return object ? dv_object_unpack(object) : NULL;
 }
 
 struct dv_object *dv_view_next(const struct dv_view *view, size_t *at)
 {
-    return dv_names_next(&view->objects, at);
+    struct dv_object *object = dv_names_next(&view->objects, at);
+
+    return object ? dv_object_unpack(object) : NULL;
 }

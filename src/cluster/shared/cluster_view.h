@@ -25,7 +25,7 @@ struct dv_view {
     struct dv_arena *arena;
     struct dv_label_selector *labels;
     struct dv_field_selector *fields;
-    struct dv_names objects; /* references */
+    struct dv_names objects; /* maybe packed */
     bool is_synced;
 };
 

@@ -22,6 +22,7 @@
 #include "cluster/cluster.h"
 #include "cluster/embedded.h"
 #include "loop/loop.h"
+#include "resource/object_pool.h"
 #include "resource/resource.h"
 #include "store/store.h"
 #include "support/bench.h"
@@ -304,8 +305,8 @@ static void bench_creates(struct bench *bench)
     bench_must(dv_embedded_list(bench->embedded, &query, bench->arena, &page, &failure), "list",
                NULL);
     dv_buf_init(&text, 1u << 20);
-    dv_encode_json_text(query.kind->versions[0].message, page.objects[0]->value, NULL, DV_STR_NONE,
-                        &text);
+    dv_encode_json_text(query.kind->versions[0].message, dv_object_unpack(page.objects[0])->value,
+                        NULL, DV_STR_NONE, &text);
     bench->text = dv_buf_str(&text);
     run(bench, 1, 0, put_next, "floor: the same bytes by the store, 1");
     run(bench, 64, 0, put_next, "floor: the same bytes by the store, 64");
@@ -328,7 +329,8 @@ static void bench_gets(struct bench *bench)
                NULL);
     begin = bench_now_ns();
     for (size_t i = 0; i < 1000000; i++) {
-        const struct dv_object *object = page.objects[(i * 7919) % page.n_objects];
+        const struct dv_object *object =
+            dv_object_unpack(page.objects[(i * 7919) % page.n_objects]);
 
         n_found += dv_embedded_get(bench->embedded, kind, object->meta->namespace,
                                    object->meta->name) != NULL;

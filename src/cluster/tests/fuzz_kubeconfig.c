@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "cluster/remote.h"
+#include "cluster/remote/exec_plugin.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -57,6 +58,16 @@ static dv_str print(const struct dv_kubeconfig *config, struct dv_arena *arena)
     return text;
 }
 
+/* What a program for credentials may print: it says who we are, or nothing. */
+static void check_answer(dv_str text, struct dv_arena *arena)
+{
+    struct dv_exec_answer answer;
+    struct dv_err err;
+
+    if (dv_exec_answer_parse(text, DV_STR("client.authentication.k8s.io/v1"), arena, &answer, &err))
+        assert(answer.token.n + answer.cert.n > 0 && (answer.cert.n > 0) == (answer.key.n > 0));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
@@ -69,6 +80,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     /* Files are not what this is about, and some of them would make it wait. */
     if (dv_str_find(text, DV_STR("/dev")) < text.n || dv_str_find(text, DV_STR("\\")) < text.n)
         return 0;
+    check_answer(text, arena);
     if (!dv_kubeconfig_parse(text, dir, DV_STR_NONE, arena, &config, &err)) {
         assert(err.msg[0]);
         return 0;

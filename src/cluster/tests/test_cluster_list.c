@@ -8,6 +8,7 @@
 #include "cluster/embedded.h"
 #include "cluster/objects/continue_token.h"
 #include "cluster/tests/test_cluster_fixture.h"
+#include "resource/object_pool.h"
 #include "resource/resource.h"
 
 static struct dv_list_page page;
@@ -31,7 +32,7 @@ static const char *shown(struct fixture *fixture)
 
     dv_buf_init(&text, 10000);
     for (size_t i = 0; i < page.n_objects; i++) {
-        const struct dv_api_config_map *map = page.objects[i]->value;
+        const struct dv_api_config_map *map = dv_object_unpack(page.objects[i])->value;
 
         dv_buf_printf(&text, "%s%.*s", i > 0 ? " " : "", DV_FMT(map->metadata.name));
         if (map->n_data > 0)

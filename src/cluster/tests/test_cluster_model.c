@@ -13,6 +13,7 @@
 #include "cluster/cluster.h"
 #include "cluster/embedded.h"
 #include "cluster/tests/test_cluster_fixture.h"
+#include "resource/object_pool.h"
 #include "resource/resource.h"
 
 #define N_NAMES 12u
@@ -294,7 +295,7 @@ static void compare(struct model *model)
         n += model->names[i].is_there;
     assert_int_equal(page.n_objects, n);
     for (size_t i = 0; i < page.n_objects; i++) {
-        const struct dv_object *object = page.objects[i];
+        const struct dv_object *object = dv_object_unpack(page.objects[i]);
         const struct expected *name = &model->names[number_of(object)];
 
         assert_true(name->is_there);

@@ -1,6 +1,7 @@
 /* Kubeconfigs, and what a pod finds. */
 #include "support/dvtest.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -8,6 +9,7 @@
 #include "base/arena.h"
 #include "base/defs.h"
 #include "cluster/remote.h"
+#include "cluster/remote/exec_plugin.h"
 
 struct place {
     char dir[64];
@@ -199,9 +201,10 @@ static void refuses_what_it_cannot_do_or_find(void **state)
         {HEAD CLUSTER("server: 'https://a', certificate-authority: gone"),       "",
          "certificate-authority: "                                                                                                 },
         {HEAD CLUSTER("server: 'https://a'"),                                    "",     "there is no user \"me\" in users"        },
-        {HEAD CLUSTER("server: 'https://a'") USER("exec: {command: x}"),         "",     "exec: we run no"                         },
+        {HEAD CLUSTER("server: 'https://a'") USER("exec: {command: x}"),         "",
+         "exec: apiVersion \"\": want"                                                                                             },
         {HEAD CLUSTER("server: 'https://a'") USER("auth-provider: {name: gcp}"), "",
-         "auth-provider: we run no"                                                                                                },
+         "auth-provider: nobody has them"                                                                                          },
         {HEAD CLUSTER("server: 'https://a'") USER("username: a, password: b"),   "",     "username: "                              },
         {HEAD CLUSTER("server: 'https://a'") USER("token: t, as: root"),         "",     "as: we do not act"                       },
         {HEAD CLUSTER("server: 'http://10.0.0.1'") USER("token: t"),             "",     "only under TLS"                          },
@@ -254,6 +257,148 @@ static void finds_a_service_account(void **state)
     assert_err(&err, DV_INVALID_ARGUMENT, "is empty");
 }
 
+/* ---- programs for credentials ---- */
+
+#define V1 "client.authentication.k8s.io/v1"
+#define EXEC(more) HEAD CLUSTER("server: 'https://a'") USER("exec: {apiVersion: " V1 more "}")
+
+static void a_program_for_credentials_is_read(void **state)
+{
+    static const char info[] =
+        "KUBERNETES_EXEC_INFO={\"kind\":\"ExecCredential\",\"apiVersion\":\"" V1 "\",\"spec\":{";
+    struct dv_kubeconfig config;
+    struct dv_err err;
+
+    assert_ok(
+        parse(*state,
+              EXEC(", command: ./aws, args: [eks, get-token], env: [{name: A, value: 'b c'}], "
+                   "provideClusterInfo: true"),
+              "", &config, &err),
+        &err);
+    assert_non_null(config.exec);
+    assert_true(dv_str_ends_with(config.exec->command, DV_STR("/./aws")));
+    assert_int_equal(config.exec->n_args, 2);
+    assert_str(config.exec->args[1], "get-token");
+    assert_int_equal(config.exec->n_env, 2);
+    assert_str(config.exec->env[0], "A=b c");
+    assert_true(dv_str_starts_with(config.exec->env[1], dv_str_from_c(info)));
+    assert_true(dv_str_find(config.exec->env[1], DV_STR("\"server\":\"https://a\"")) <
+                config.exec->env[1].n);
+    assert_ok(
+        parse(*state, EXEC(", command: aws, interactiveMode: IfAvailable"), "", &config, &err),
+        &err);
+    assert_str(config.exec->command, "aws"); /* it is found in PATH */
+    assert_ok(parse(*state,
+                    HEAD CLUSTER("server: 'https://a'") USER("token: t, exec: {command: x}"), "",
+                    &config, &err),
+              &err);
+    assert_null(config.exec);
+}
+
+static void what_a_program_says_is_read(void **state)
+{
+#define SAYS(status) "{\"kind\":\"ExecCredential\",\"apiVersion\":\"" V1 "\",\"status\":" status "}"
+    static const struct {
+        const char *text;
+        const char *token; /* NULL: it is refused */
+        const char *refusal;
+        int64_t ends_s;
+    } cases[] = {
+        {SAYS("{\"token\":\"t\"}"),                                                               "t",  NULL,                  0},
+        {SAYS("{\"token\":\"t\",\"expirationTimestamp\":\"1970-01-02T00:00:00Z\"}"),              "t",  NULL,
+         86400                                                                                                                  },
+        {SAYS("{\"clientCertificateData\":\"c\",\"clientKeyData\":\"k\"}"),                       "",   NULL,                  0},
+        {SAYS("{\"clientCertificateData\":\"c\"}"),                                               NULL, "without its key",     0},
+        {SAYS("{\"token\":\"\"}"),                                                                NULL, "neither a token nor", 0},
+        {SAYS("{}"),                                                                              NULL, "neither a token nor", 0},
+        {SAYS("null"),                                                                            NULL, "neither a token nor", 0},
+        {SAYS("[]"),                                                                              NULL, "neither a token nor", 0},
+        {SAYS("{\"token\":5}"),                                                                   NULL, "token",               0},
+        {SAYS("{\"token\":\"t\",\"expirationTimestamp\":\"soon\"}"),                              NULL, "is no time",          0},
+        {"{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/v1beta1\"}",
+         NULL,                                                                                          "apiVersion",          0},
+        {"{\"kind\":\"Status\"}",                                                                 NULL, "kind \"Status\"",     0},
+        {"",                                                                                      NULL, "",                    0},
+        {"token",                                                                                 NULL, "",                    0},
+    };
+    struct place *place = *state;
+
+    for (size_t i = 0; i < DV_COUNT(cases); i++) {
+        struct dv_exec_answer answer;
+        struct dv_err err;
+        bool is_good = dv_exec_answer_parse(dv_str_from_c(cases[i].text), DV_STR(V1), place->arena,
+                                            &answer, &err);
+
+        if (!cases[i].token) {
+            assert_false(is_good);
+            assert_err(&err, DV_INVALID_ARGUMENT, cases[i].refusal);
+            continue;
+        }
+        assert_ok(is_good, &err);
+        assert_str(answer.token, cases[i].token);
+        assert_true(answer.ends_s == cases[i].ends_s);
+    }
+}
+
+static void a_program_is_run(void **state)
+{
+    static const dv_str env[] = {DV_STR_INIT("DAVIT_TEST=secret"), DV_STR_INIT("PWD=/other")};
+    static const struct {
+        const char *script;
+        const char *token; /* NULL: it fails */
+        enum dv_code code;
+        const char *text;
+    } cases[] = {
+        {"read x; printf '{\"kind\":\"ExecCredential\",\"apiVersion\":\"" V1
+         "\",\"status\":{\"token\":\"%s\"}}' $DAVIT_TEST$x", "secret", DV_OK,                 NULL                                 },
+        {"exit 3",                                                    NULL,     DV_UNAVAILABLE,        "exec: sh: it ended with exit code 3"},
+        {"kill -9 $$",                                                NULL,     DV_UNAVAILABLE,        "it ended with signal 9"             },
+        {"echo no; exit 0",                                           NULL,     DV_INVALID_ARGUMENT,   "exec: sh: "                         },
+        {"yes",                                                       NULL,     DV_RESOURCE_EXHAUSTED, "what it prints"                     },
+    };
+    struct place *place = *state;
+
+    for (size_t i = 0; i < DV_COUNT(cases); i++) {
+        const dv_str args[] = {DV_STR("-c"), dv_str_from_c(cases[i].script)};
+        const struct dv_exec_plugin plugin = {.command = DV_STR("sh"),
+                                              .args = args,
+                                              .n_args = DV_COUNT(args),
+                                              .env = env,
+                                              .n_env = DV_COUNT(env),
+                                              .api_version = DV_STR(V1)};
+        struct dv_exec_answer answer;
+        struct dv_err err;
+        bool is_good = dv_exec_plugin_run(&plugin, NULL, place->arena, &answer, &err);
+
+        if (cases[i].token) {
+            assert_ok(is_good, &err);
+            assert_str(answer.token, cases[i].token);
+        } else {
+            assert_false(is_good);
+            assert_err(&err, cases[i].code, cases[i].text);
+        }
+    }
+}
+
+static void a_program_that_is_not_there_or_not_wanted_is_told(void **state)
+{
+    static const dv_str args[] = {DV_STR_INIT("1000")};
+    struct dv_exec_plugin plugin = {.command = DV_STR("no-such-program"),
+                                    .api_version = DV_STR(V1),
+                                    .hint = DV_STR("install it")};
+    struct place *place = *state;
+    atomic_bool stop = true;
+    struct dv_exec_answer answer;
+    struct dv_err err;
+
+    assert_false(dv_exec_plugin_run(&plugin, NULL, place->arena, &answer, &err));
+    assert_err(&err, DV_NOT_FOUND, "exec: no-such-program: it cannot be run");
+    assert_err(&err, DV_NOT_FOUND, "install it");
+    plugin = (struct dv_exec_plugin){
+        .command = DV_STR("sleep"), .args = args, .n_args = 1, .api_version = DV_STR(V1)};
+    assert_false(dv_exec_plugin_run(&plugin, &stop, place->arena, &answer, &err));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -265,6 +410,10 @@ int main(void)
         TEST(files_are_found_beside_the_kubeconfig),
         TEST(refuses_what_it_cannot_do_or_find),
         TEST(finds_a_service_account),
+        TEST(a_program_for_credentials_is_read),
+        TEST(what_a_program_says_is_read),
+        TEST(a_program_is_run),
+        TEST(a_program_that_is_not_there_or_not_wanted_is_told),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

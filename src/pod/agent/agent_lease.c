@@ -51,6 +51,8 @@ static void on_renewed(struct dv_request *request, const struct dv_api_status *f
         dv_log(DV_LOG_DEBUG, "pod: the lease is not renewed", DV_F_STR("why", failure->message));
         pause_ms = agent->node.lease_retry_ms ? agent->node.lease_retry_ms : RETRY_FIRST_MS;
     }
+    if (!failure && !agent->node.is_lease_owned && dv_agent_node_of(agent))
+        pause_ms = 0; /* the Node came while the lease was being written */
     agent->node.lease_retry_ms = failure ? dv_u64_min(pause_ms * 2, OFTEN_MS) : 0;
     dv_timer_start(&agent->node.lease_timer, agent->loop,
                    dv_loop_now_ms(agent->loop) + dv_jitter(pause_ms, JITTER_PER_MILLE),
@@ -61,12 +63,12 @@ static void on_renewed(struct dv_request *request, const struct dv_api_status *f
 
 /* The Node owns its lease, so that it goes with it. Until the Node is known the lease has no
  * owner. */
-static void add_owner(const struct dv_agent *agent, struct dv_arena *arena,
-                      struct dv_api_lease *lease)
+static void add_owner(struct dv_agent *agent, struct dv_arena *arena, struct dv_api_lease *lease)
 {
     const struct dv_api_node *node = agent->node.view ? dv_agent_node_of(agent) : NULL;
     struct dv_api_owner_reference *owner;
 
+    agent->node.is_lease_owned = node != NULL;
     if (!node)
         return;
     owner = DV_NEW(arena, struct dv_api_owner_reference);

@@ -21,9 +21,9 @@
 #include "pod/agent/mirror_step.h"
 #include "pod/pod.h"
 #include "pod/static_pods.h"
+#include "resource/references.h"
 #include "resource/resource.h"
 
-#define MIRROR "kubernetes.io/config.mirror"
 #define NOT_FOUND 404
 #define PAUSE_JITTER_PER_MILLE 200u
 
@@ -52,8 +52,8 @@ bool dv_agent_pod_is_behind(const struct dv_agent_pod *pod)
 
 static dv_str hash_of(const struct dv_object *mirror)
 {
-    const struct dv_str_entry *entry =
-        dv_entry_find(mirror->meta->annotations, mirror->meta->n_annotations, DV_STR(MIRROR));
+    const struct dv_str_entry *entry = dv_entry_find(
+        mirror->meta->annotations, mirror->meta->n_annotations, DV_STR(DV_MIRROR_ANNOTATION));
 
     return entry ? entry->value : DV_STR("");
 }
@@ -181,7 +181,8 @@ static struct dv_api_pod *make(const struct dv_agent_pod *pod, const struct dv_o
     struct dv_api_object_meta *meta = &value->metadata;
 
     dv_message_copy(&dv_message_pod, pod->file->value, arena, value);
-    dv_entry_set(&meta->annotations, &meta->n_annotations, DV_STR(MIRROR), pod->uid, arena);
+    dv_entry_set(&meta->annotations, &meta->n_annotations, DV_STR(DV_MIRROR_ANNOTATION), pod->uid,
+                 arena);
     meta->uid = DV_STR("");
     meta->owner_references = DV_NEW(arena, struct dv_api_owner_reference);
     meta->n_owner_references = 1;

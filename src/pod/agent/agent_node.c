@@ -173,8 +173,11 @@ void dv_agent_node_look(struct dv_agent *agent)
         patch_status(agent);
 }
 
-void dv_agent_set_port(struct dv_agent *agent, uint16_t port)
+void dv_agent_set_api(struct dv_agent *agent, uint16_t port, dv_str key)
 {
+    free(agent->node.api_key);
+    agent->node.api_key = dv_alloc(key.n + 1);
+    memcpy(agent->node.api_key, key.p, key.n);
     agent->node.port = port;
     agent->node.is_dirty = true;
     dv_agent_node_look(agent);
@@ -252,6 +255,8 @@ static void on_changed(void *ctx, struct dv_object *old, struct dv_object *now)
         free(agent->node.written);
         agent->node.written = NULL;
     }
+    if (!old && now)
+        dv_agent_lease_renew(agent); /* of which it is the owner */
     dv_agent_node_look(agent);
     dv_agent_mirrors_look(agent); /* they have the Node as their owner */
 }

@@ -243,6 +243,26 @@ static void add_features(const struct dv_agent *agent, struct dv_arena *arena,
     status->n_declared_features = 1;
 }
 
+/* The key is removed when there is no such API any more. A node that never had one says nothing. */
+static void add_key(const struct dv_agent *agent, struct dv_arena *arena, struct dv_json *patch)
+{
+    const struct dv_api_node *node = dv_agent_node_of(agent);
+    const dv_str name = DV_STR(DV_NODE_API_KEY);
+    bool is_there =
+        node && dv_entry_find(node->metadata.annotations, node->metadata.n_annotations, name);
+    struct dv_json *metadata = dv_json_new_object(arena);
+    struct dv_json *annotations = dv_json_new_object(arena);
+
+    if (!agent->node.api_key && !is_there)
+        return;
+    dv_json_set(annotations, name,
+                agent->node.api_key ? dv_json_new_str(dv_str_from_c(agent->node.api_key), arena)
+                                    : dv_json_new_null(arena),
+                arena);
+    dv_json_set(metadata, DV_STR("annotations"), annotations, arena);
+    dv_json_set(patch, DV_STR("metadata"), metadata, arena);
+}
+
 struct dv_json *dv_agent_node_status(struct dv_agent *agent, struct dv_time heartbeat,
                                      struct dv_arena *arena)
 {
@@ -270,5 +290,6 @@ struct dv_json *dv_agent_node_status(struct dv_agent *agent, struct dv_time hear
     encoded = dv_encode_patch(&dv_message_node_status, &status, arena);
     dv_agent_replace_list(encoded, DV_STR("addresses"), arena);
     dv_json_set(patch, DV_STR("status"), encoded, arena);
+    add_key(agent, arena, patch);
     return patch;
 }

@@ -93,7 +93,9 @@ struct dv_agent_node {
     bool is_reading;
     bool is_dirty;
     bool has_lease;
-    uint16_t port; /* of this node's own API; 0: it has none */
+    bool is_lease_owned; /* by the Node, in the last write */
+    uint16_t port;       /* of this node's own API; 0: it has none */
+    char *api_key;       /* of its certificate; NULL: there is none */
 };
 
 /* A pod in the API that stands for a static pod, or would; by its name, since the uid is the API's.

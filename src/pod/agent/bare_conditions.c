@@ -6,7 +6,7 @@
 #include "pod/agent/bare_status.h"
 #include "resource/resource.h"
 
-enum { N_CONDITIONS = 5 };
+enum { N_CONDITIONS = 6 };
 /* Of a condition's message, which may name every container. */
 #define NAMES_BYTES_MAX 32768u
 
@@ -183,4 +183,6 @@ void dv_bare_add_conditions(const struct dv_bare_facts *facts, bool is_running,
     add(facts, status, "PodReadyToStartContainers", is_running, DV_STR(""), DV_STR(""));
     add_initialized(facts, arena, status);
     add_ready(facts, arena, status);
+    /* As the reference's kubelet: it is here. */
+    add(facts, status, "PodScheduled", true, DV_STR(""), DV_STR(""));
 }

@@ -12,6 +12,10 @@
 #include "resource/resource.h"
 
 #define NOT_FOUND 404
+/* More are asked for as answers come: a pod may name tens of thousands, which would hold the loop
+ * for the time that it takes to start them all, and be a burst of requests for a real API server.
+ */
+#define GETS_AT_ONCE 256
 
 struct dv_pod_get {
     struct dv_pod_objects *op;
@@ -70,6 +74,17 @@ static void on_task(struct dv_task *task)
     end(DV_CONTAINER(task, struct dv_pod_objects, priv.task));
 }
 
+static void start_gets(struct dv_pod_objects *op)
+{
+    while (op->priv.n_running < GETS_AT_ONCE && op->priv.n_started < op->priv.gets.n) {
+        struct dv_pod_get *get = op->priv.gets.v[op->priv.n_started++];
+
+        get->is_running = true;
+        op->priv.n_running++;
+        dv_request_start(op->cluster, &get->request);
+    }
+}
+
 static void on_get(struct dv_request *request, const struct dv_api_status *failure)
 {
     struct dv_pod_get *get = DV_CONTAINER(request, struct dv_pod_get, request);
@@ -81,7 +96,10 @@ static void on_get(struct dv_request *request, const struct dv_api_status *failu
     else if (failure->code != NOT_FOUND && op->priv.err.code == DV_OK)
         (void)dv_fail(&op->priv.err, DV_UNAVAILABLE, "%.*s \"%.*s\": %.*s",
                       DV_FMT(request->kind->name), DV_FMT(request->name), DV_FMT(failure->message));
-    if (--op->priv.n_running == 0)
+    op->priv.n_running--;
+    if (op->priv.err.code == DV_OK)
+        start_gets(op);
+    if (op->priv.n_running == 0)
         end(op);
 }
 
@@ -126,14 +144,12 @@ void dv_pod_objects_start(struct dv_pod_objects *op, const struct dv_api_pod *po
     dv_str namespace = dv_str_copy(pod->metadata.namespace, op->arena);
 
     find_references(op, pod);
-    op->priv.n_running = op->priv.gets.n;
+    for (size_t i = 0; i < op->priv.gets.n; i++)
+        op->priv.gets.v[i]->request.namespace = namespace;
     if (op->priv.gets.n == 0)
         dv_task_post(&op->priv.task, op->loop, on_task);
-    for (size_t i = 0; i < op->priv.gets.n; i++) {
-        op->priv.gets.v[i]->request.namespace = namespace;
-        op->priv.gets.v[i]->is_running = true;
-        dv_request_start(op->cluster, &op->priv.gets.v[i]->request);
-    }
+    else
+        start_gets(op);
 }
 
 void dv_pod_objects_cancel(struct dv_pod_objects *op)

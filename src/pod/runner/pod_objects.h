@@ -27,6 +27,7 @@ struct dv_pod_objects {
     struct dv_workload_objects objects; /* the result */
     struct {
         DV_VEC(struct dv_pod_get *) gets;
+        size_t n_started; /* of `gets`, in their order */
         size_t n_running;
         struct dv_task task;
         struct dv_err err;

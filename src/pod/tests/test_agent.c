@@ -442,6 +442,31 @@ static struct dv_time renewed_at(const struct world *world)
                   : (struct dv_time){0};
 }
 
+/* Whether the lease is owned by the Node that there is now. */
+static bool is_lease_owned(const struct world *world)
+{
+    const struct dv_object *node =
+        dv_embedded_get(world->api, dv_kind(DV_KIND_NODE), DV_STR(""), DV_STR(NODE));
+    const struct dv_object *lease = dv_embedded_get(world->api, dv_kind(DV_KIND_LEASE),
+                                                    DV_STR("kube-node-lease"), DV_STR(NODE));
+
+    return node && lease && lease->meta->n_owner_references == 1 &&
+           dv_str_eq(lease->meta->owner_references[0].uid, node->meta->uid);
+}
+
+static void the_lease_is_owned_by_the_node_before_it_is_renewed(void **state)
+{
+    struct world *world = *state;
+
+    expect_offer(world, GPU, "4/4");
+    pass(world, 1);
+    assert_true(is_lease_owned(world));
+    delete_object(world, DV_KIND_NODE, NODE, -1);
+    expect_offer(world, GPU, "4/4");
+    pass(world, 4000);
+    assert_true(is_lease_owned(world));
+}
+
 static void the_lease_is_renewed_every_ten_seconds(void **state)
 {
     struct world *world = *state;
@@ -522,6 +547,7 @@ int main(void)
         world_test(closes_while_a_driver_does_not_let_go),
         world_test(the_node_offers_what_its_plugins_list),
         world_test(a_node_that_is_deleted_is_made_again),
+        world_test(the_lease_is_owned_by_the_node_before_it_is_renewed),
         world_test(the_lease_is_renewed_every_ten_seconds),
         world_test(health_is_told),
         world_test(nothing_is_written_while_nothing_changes),

@@ -47,7 +47,8 @@ static void print_containers(const struct dv_api_container_status *statuses, siz
     }
 }
 
-/* "Pending c=NoContainerRuntime; DevicesReady Initialized": the conditions that are True. */
+/* "Pending c=NoContainerRuntime; DevicesReady Initialized": the conditions that are True, but for
+ * the one that always is. */
 static dv_str print(const struct dv_api_pod_status *status, struct dv_arena *arena)
 {
     DV_CLEANUP(dv_buf_fini) struct dv_buf buf;
@@ -60,7 +61,10 @@ static dv_str print(const struct dv_api_pod_status *status, struct dv_arena *are
     for (size_t i = 0; i < status->n_conditions; i++) {
         dv_str type = status->conditions[i].type;
 
-        if (dv_str_eq(status->conditions[i].status, DV_STR("True")))
+        assert_int_equal(status->conditions[i].observed_generation, status->observed_generation);
+        if (dv_str_eq(type, DV_STR("PodScheduled")))
+            assert_str(status->conditions[i].status, "True");
+        else if (dv_str_eq(status->conditions[i].status, DV_STR("True")))
             dv_buf_printf(
                 &buf, " %.*s",
                 DV_FMT(dv_str_eq(type, DV_STR(DV_DEVICES_READY)) ? DV_STR("Devices") : type));

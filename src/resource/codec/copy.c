@@ -51,9 +51,18 @@ static void *copy_struct(struct block *block, const void *from, size_t n)
     return at;
 }
 
+static bool is_lasting(const struct block *block, const char *p)
+{
+    const dv_str *lasting = &block->size.lasting;
+
+    return lasting->n > 0 && p >= lasting->p && p < lasting->p + lasting->n;
+}
+
 /* `copy` already has what `value` has, and is NULL while measuring. */
 static void copy_text(struct block *block, const dv_str *value, dv_str *copy)
 {
+    if (is_lasting(block, value->p))
+        return;
     if (copy && value->n > 0) {
         char *at = block->texts + block->n_texts;
 
@@ -206,7 +215,7 @@ struct dv_copy_size dv_copy_measure(const struct dv_message *message, const void
     struct block block = {.drops_empty = mode == DV_COPY_STORED};
 
     copy_members(&block, message, value, NULL);
-    return (struct dv_copy_size){block.n_structs, block.n_texts, mode};
+    return (struct dv_copy_size){.structs = block.n_structs, .texts = block.n_texts, .mode = mode};
 }
 
 void dv_copy_to(const struct dv_message *message, const void *value, struct dv_copy_size size,

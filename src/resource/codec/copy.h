@@ -4,6 +4,8 @@
 
 #include <stddef.h>
 
+#include "base/str.h"
+
 struct dv_kind;
 struct dv_message;
 struct dv_object;
@@ -18,6 +20,7 @@ struct dv_copy_size {
     size_t structs; /* a multiple of 8 */
     size_t texts;
     enum dv_copy_mode mode;
+    dv_str lasting; /* texts in here live as long as the copy: they are not copied */
 };
 
 /* What a struct of `n` bytes takes of the structs. */

@@ -378,7 +378,7 @@ static bool decode_message(struct dv_pb_decoder *d, const struct dv_message *mes
 }
 
 bool dv_pb_decode_row(const struct dv_kind *kind, dv_str bytes, struct dv_arena *arena, void *value,
-                      struct dv_copy_size *size, struct dv_err *err)
+                      struct dv_copy_size *size, size_t *made_texts, struct dv_err *err)
 {
     const struct dv_message *message = kind->versions[0].message;
     struct dv_pb_decoder d = {.bytes_left = DV_DECODE_BYTES_MAX,
@@ -392,6 +392,7 @@ bool dv_pb_decode_row(const struct dv_kind *kind, dv_str bytes, struct dv_arena 
     if (!decode_message(&d, message, reader, value))
         return dv_wrap(err, "%.*s in a row", DV_FMT(message->name));
     *size = d.taken;
+    *made_texts = d.made_texts;
     return true;
 }
 

@@ -26,13 +26,16 @@ struct dv_pb_decoder {
     const struct dv_kind *row_of;
     /* What was taken for structs and texts: what a copy of the value needs is no more. */
     struct dv_copy_size taken;
+    size_t made_texts; /* of taken.texts: those that are not in the bytes that are decoded */
     struct dv_arena *arena;
     struct dv_err *err;
 };
 
-/* Decodes the protobuf of a row of the store; see dv_decode_row. `size` is enough for a copy. */
+/* Decodes the protobuf of a row of the store; see dv_decode_row. `size` is enough for a copy, and
+ * *made_texts for those of its texts that are not in `bytes`. */
 DV_CHECKED bool dv_pb_decode_row(const struct dv_kind *kind, dv_str bytes, struct dv_arena *arena,
-                                 void *value, struct dv_copy_size *size, struct dv_err *err);
+                                 void *value, struct dv_copy_size *size, size_t *made_texts,
+                                 struct dv_err *err);
 
 /* Zeroed memory for n structs of `size` bytes; NULL when that is more than any object needs. */
 void *dv_pb_take(struct dv_pb_decoder *d, size_t n, size_t size);

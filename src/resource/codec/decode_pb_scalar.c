@@ -101,6 +101,7 @@ bool dv_pb_decode_raw(struct dv_pb_decoder *d, struct dv_pb_reader reader, dv_st
                 return false;
             *text = dv_fields_member(d->row_of, part.bytes, d->arena);
             d->taken.texts += text->n;
+            d->made_texts += text->n;
             return true;
         }
         if (part.tag == DV_PB_TAG(DV_ROW_RAW, DV_PB_BYTES))

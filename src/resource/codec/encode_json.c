@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "number/number.h"
+#include "resource/codec/json_field.h"
 #include "resource/codec/json_text.h"
 #include "resource/codec/layout.h"
 #include "resource/codec/pack_fields.h"
@@ -104,8 +105,7 @@ static void put_packed(struct dv_buf *buf, dv_str member)
     size_t before = buf->n;
     struct dv_arena *scratch;
 
-    dv_fields_add_text(member, buf);
-    if (dv_json_text_is_plain(dv_str_slice(dv_buf_str(buf), before, buf->n)))
+    if (dv_fields_add_text(member, buf))
         return;
     scratch = dv_arena_new();
     dv_buf_cut(buf, before);
@@ -166,13 +166,6 @@ static void put_items(struct dv_buf *buf, const struct dv_field *field, const ch
     struct dv_items items = dv_field_items(field, home);
     bool is_map = field->shape == DV_SHAPE_MAP;
 
-    if (items.n == 0 && !(field->flags & DV_FIELD_ALWAYS))
-        return;
-    put_name(buf, field->name);
-    if (!items.first) {
-        dv_buf_add(buf, DV_STR("null"));
-        return;
-    }
     dv_buf_add_char(buf, is_map ? '{' : '[');
     for (size_t i = 0; i < items.n; i++) {
         const char *item = items.first + i * items.size;
@@ -188,46 +181,109 @@ static void put_items(struct dv_buf *buf, const struct dv_field *field, const ch
     dv_buf_add_char(buf, is_map ? '}' : ']');
 }
 
-/* Whether Go leaves the value out because it is empty; a struct never is. */
-static bool is_left_out(const struct dv_field *field, const void *value)
+/* ---- what is there ---- */
+
+static enum dv_presence presence_of_items(const struct dv_field *field, const char *home)
 {
-    if (field->flags & DV_FIELD_ALWAYS)
-        return false;
-    if (field->type == DV_TYPE_TIME || field->type == DV_TYPE_MICROTIME)
-        return (field->flags & DV_FIELD_OMITZERO) && dv_value_is_zero(field, value);
-    return field->type != DV_TYPE_RAW && dv_value_is_zero(field, value);
+    struct dv_items items = dv_field_items(field, home);
+
+    if (items.n == 0 && !(field->flags & DV_FIELD_ALWAYS))
+        return DV_ABSENT;
+    return items.first ? DV_PRESENT : DV_NULL;
 }
 
-static void put_one(struct dv_buf *buf, const struct dv_field *field, const char *home)
+/* Go leaves a value out because it is empty; a struct never is. */
+static enum dv_presence presence_of_one(const struct dv_field *field, const char *home)
 {
-    static const dv_str empty;
     const void *value = dv_field_value(field, home);
+    bool is_always = field->flags & DV_FIELD_ALWAYS;
+    bool is_time = field->type == DV_TYPE_TIME || field->type == DV_TYPE_MICROTIME;
+    bool is_zero;
 
     /* the struct behind the pointer is not there, but the field is always written */
-    if (!value && (field->flags & DV_FIELD_ALWAYS)) {
-        assert(field->type == DV_TYPE_STRING);
-        value = &empty;
+    if (!value)
+        return is_always ? DV_PRESENT : DV_ABSENT;
+    is_zero = dv_value_is_zero(field, value);
+    if (is_zero && (is_time || field->type == DV_TYPE_RAW))
+        return !is_always && (field->flags & DV_FIELD_OMITZERO) ? DV_ABSENT : DV_NULL;
+    if (is_zero && !is_always)
+        return DV_ABSENT;
+    return field->type == DV_TYPE_BYTES && !((const dv_str *)value)->p ? DV_NULL : DV_PRESENT;
+}
+
+static enum dv_presence presence_of_pointer(const struct dv_field *field, const char *home)
+{
+    const void *value = dv_field_value(field, home);
+
+    if (value && !((field->flags & DV_FIELD_PLAIN) && dv_value_is_zero(field, value)))
+        return DV_PRESENT;
+    return field->flags & DV_FIELD_ALWAYS ? DV_NULL : DV_ABSENT;
+}
+
+static inline enum dv_presence presence_of(const struct dv_field *field, const char *home)
+{
+    switch ((enum dv_shape)field->shape) {
+    case DV_SHAPE_ONE:
+        return presence_of_one(field, home);
+    case DV_SHAPE_POINTER:
+        return presence_of_pointer(field, home);
+    case DV_SHAPE_LIST:
+    case DV_SHAPE_MAP:
+        return presence_of_items(field, home);
+    case DV_SHAPE_INLINE:
+    case DV_SHAPE_VIEW:
+        break;
     }
-    if (!value || is_left_out(field, value))
+    return DV_PRESENT;
+}
+
+/* Puts what is there and not null. */
+static inline void put_present(struct dv_buf *buf, const struct dv_field *field, const char *home)
+{
+    static const dv_str empty;
+    const void *value;
+
+    if (dv_is_container(field)) {
+        put_items(buf, field, home);
+        return;
+    }
+    value = dv_field_value(field, home);
+    assert(value || field->type == DV_TYPE_STRING);
+    put_value(buf, field, value ? value : &empty);
+}
+
+static inline void put_field(struct dv_buf *buf, const struct dv_field *field, const char *home)
+{
+    enum dv_presence presence = presence_of(field, home);
+
+    if (presence == DV_ABSENT)
         return;
     put_name(buf, field->name);
+    if (presence == DV_NULL)
+        dv_buf_add(buf, DV_STR("null"));
+    else
+        put_present(buf, field, home);
+}
+
+enum dv_presence dv_field_presence(const struct dv_field *field, const char *home)
+{
+    return presence_of(field, home);
+}
+
+void dv_field_put_json(struct dv_buf *buf, const struct dv_field *field, const char *home)
+{
+    if (presence_of(field, home) == DV_NULL)
+        dv_buf_add(buf, DV_STR("null"));
+    else
+        put_present(buf, field, home);
+}
+
+void dv_value_put_json(struct dv_buf *buf, const struct dv_field *field, const void *value)
+{
     put_value(buf, field, value);
 }
 
-static void put_pointer(struct dv_buf *buf, const struct dv_field *field, const char *home)
-{
-    const void *value = dv_field_value(field, home);
-
-    if (value && (field->flags & DV_FIELD_PLAIN) && dv_value_is_zero(field, value))
-        value = NULL;
-    if (!value && !(field->flags & DV_FIELD_ALWAYS))
-        return;
-    put_name(buf, field->name);
-    if (value)
-        put_value(buf, field, value);
-    else
-        dv_buf_add(buf, DV_STR("null"));
-}
+/* ---- members ---- */
 
 static void put_unknown(struct dv_buf *buf, const dv_str *unknown)
 {
@@ -259,14 +315,10 @@ static void put_members(struct dv_buf *buf, const struct dv_message *message, co
             continue;
         switch ((enum dv_shape)field->shape) {
         case DV_SHAPE_ONE:
-            put_one(buf, field, home);
-            break;
         case DV_SHAPE_POINTER:
-            put_pointer(buf, field, home);
-            break;
         case DV_SHAPE_LIST:
         case DV_SHAPE_MAP:
-            put_items(buf, field, home);
+            put_field(buf, field, home);
             break;
         case DV_SHAPE_INLINE:
             put_members(buf, field->message, home + field->offset);

@@ -48,7 +48,7 @@ static void put_raw(struct dv_buf *buf, uint32_t number, dv_str text)
     if (text.n > 0) {
         size_t raw = dv_pb_begin(buf, 1);
 
-        dv_fields_add_text(text, buf);
+        (void)dv_fields_add_text(text, buf); /* protobuf escapes nothing */
         dv_pb_end(buf, raw);
     }
     dv_pb_end(buf, mark);

@@ -50,39 +50,6 @@ const struct dv_field *dv_message_field(const struct dv_message *message, dv_str
     return NULL;
 }
 
-static bool is_absent(const struct dv_field *field, const void *value)
-{
-    if (field->type == DV_TYPE_TIME || field->type == DV_TYPE_MICROTIME)
-        return !((const struct dv_time *)value)->is_set;
-    return !((const dv_str *)value)->p;
-}
-
-const void *dv_field_value(const struct dv_field *field, const char *home)
-{
-    const void *value = home ? home + field->offset : NULL;
-
-    if (!value || field->shape != DV_SHAPE_POINTER)
-        return value;
-    if (dv_is_own_pointer(field))
-        return is_absent(field, value) ? NULL : value;
-    return dv_load_pointer(value);
-}
-
-struct dv_items dv_field_items(const struct dv_field *field, const char *home)
-{
-    struct dv_items items = {0};
-
-    if (field->shape == DV_SHAPE_MAP)
-        items.size = dv_entry_size(field, &items.value_offset);
-    else
-        items.size = dv_value_size(field);
-    if (home) {
-        items.first = dv_load_pointer(home + field->offset);
-        items.n = *(const size_t *)(const void *)(home + field->n_offset);
-    }
-    return items;
-}
-
 bool dv_value_is_zero(const struct dv_field *field, const void *value)
 {
     switch ((enum dv_type)field->type) {

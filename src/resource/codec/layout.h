@@ -109,12 +109,7 @@ static inline void dv_store_pointer(void *at, const void *p)
  * first. False where only a closer look tells. */
 static inline bool dv_is_nothing(const struct dv_field *field, const char *value)
 {
-    const unsigned texts = 1u << DV_TYPE_STRING | 1u << DV_TYPE_BYTES | 1u << DV_TYPE_RAW;
-    const unsigned pointers = 1u << DV_SHAPE_LIST | 1u << DV_SHAPE_MAP;
-    bool begins_with_pointer = (texts >> field->type & 1) || (pointers >> field->shape & 1) ||
-                               (field->shape == DV_SHAPE_POINTER && !dv_is_own_pointer(field));
-
-    return begins_with_pointer && !dv_load_pointer(value + field->offset);
+    return (field->flags & DV_FIELD_POINTS) && !dv_load_pointer(value + field->offset);
 }
 
 /* The struct that has the field's member; NULL when it is behind a pointer that is not set. */
@@ -127,9 +122,34 @@ static inline const char *dv_field_home(const struct dv_field *field, const void
 
 /* The value that a field of shape POINTER or ONE refers to; NULL when it is absent. `home` may be
  * NULL. */
-const void *dv_field_value(const struct dv_field *field, const char *home);
+static inline const void *dv_field_value(const struct dv_field *field, const char *home)
+{
+    const char *value = home ? home + field->offset : NULL;
+
+    if (!value || field->shape != DV_SHAPE_POINTER)
+        return value;
+    if (!dv_is_own_pointer(field))
+        return dv_load_pointer(value);
+    if (field->type == DV_TYPE_TIME || field->type == DV_TYPE_MICROTIME)
+        return ((const struct dv_time *)(const void *)value)->is_set ? value : NULL;
+    return ((const dv_str *)(const void *)value)->p ? value : NULL;
+}
+
 /* The items of a list or map. `home` may be NULL. `first` is NULL when the field is absent. */
-struct dv_items dv_field_items(const struct dv_field *field, const char *home);
+static inline struct dv_items dv_field_items(const struct dv_field *field, const char *home)
+{
+    struct dv_items items = {0};
+
+    if (field->shape == DV_SHAPE_MAP)
+        items.size = dv_entry_size(field, &items.value_offset);
+    else
+        items.size = dv_value_size(field);
+    if (home) {
+        items.first = dv_load_pointer(home + field->offset);
+        items.n = *(const size_t *)(const void *)(home + field->n_offset);
+    }
+    return items;
+}
 /* The field with that protobuf number; NULL when there is none. */
 static inline const struct dv_field *dv_message_field_numbered(const struct dv_message *message,
                                                                uint32_t number)

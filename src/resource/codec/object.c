@@ -1,12 +1,14 @@
 /* object.c - objects that are kept: immutable and counted, in one block of memory each, measured
  * first and then copied into it. */
 #include <assert.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 #include "base/arena.h"
 #include "base/num.h"
 #include "base/str.h"
 #include "resource/codec/copy.h"
+#include "resource/codec/object_use.h"
 #include "resource/resource.h"
 
 /* The offset of the metadata, which every kind has first: checked when an object is made. */
@@ -27,7 +29,7 @@ struct dv_object *dv_object_new_sized(const struct dv_kind *kind, const void *va
     *object = (struct dv_object){
         .kind = kind,
         .value = object + 1,
-        .size_bytes = bytes,
+        .size_bytes = (uint32_t)bytes,
         .n_refs = 1,
     };
     dv_copy_to(message, value, size, (char *)object->value + message->size, object->value);
@@ -65,13 +67,24 @@ void dv_object_set_version(struct dv_object *object, uint64_t version)
 struct dv_object *dv_object_ref(struct dv_object *object)
 {
     object->n_refs++;
+    if (object->pool) {
+        object->n_uses++;
+        dv_object_pool_use(object);
+    }
     return object;
 }
 
 void dv_object_unref(struct dv_object *object)
 {
-    if (object && --object->n_refs == 0)
+    if (!object)
+        return;
+    object->n_refs--;
+    if (object->pool) {
+        object->n_uses--;
+        dv_object_pool_unuse(object);
+    } else if (object->n_refs == 0) {
         free(object);
+    }
 }
 
 const struct dv_str_entry *dv_entry_find(const struct dv_str_entry *entries, size_t n, dv_str key)

@@ -249,34 +249,62 @@ static bool decode_json_row(const struct dv_kind *kind, dv_str row, struct dv_ar
     return true;
 }
 
-/* Also sets *size to what a copy of the value needs. */
-static bool decode(const struct dv_kind *kind, dv_str row, struct dv_arena *arena, void *value,
-                   struct dv_copy_size *size, struct dv_err *err)
+bool dv_row_decode(const struct dv_kind *kind, dv_str row, struct dv_arena *arena, void *value,
+                   struct dv_copy_size *size, size_t *made_texts, struct dv_err *err)
 {
     struct dv_api_object_meta *meta = value;
-    uint64_t version;
 
-    memcpy(&version, row.p + 1, sizeof(version));
-    if (!dv_pb_decode_row(kind, dv_str_slice(row, HEAD_BYTES, row.n), arena, value, size, err))
+    if (!dv_pb_decode_row(kind, dv_row_body(row), arena, value, size, made_texts, err))
         return false;
     meta->resource_version =
-        dv_u64_print(le64toh(version), dv_arena_alloc_raw(arena, DV_U64_DIGITS, 1));
+        dv_u64_print(dv_row_version(row), dv_arena_alloc_raw(arena, DV_U64_DIGITS, 1));
     size->texts += meta->resource_version.n;
+    *made_texts += meta->resource_version.n;
     return true;
 }
 
-static bool is_json(dv_str row)
+bool dv_row_is_json(dv_str row)
 {
     return row.n < HEAD_BYTES || row.p[0] != FORMAT;
+}
+
+dv_str dv_row_body(dv_str row)
+{
+    return dv_str_slice(row, HEAD_BYTES, row.n);
+}
+
+bool dv_row_find(dv_str bytes, uint32_t number, dv_str *found)
+{
+    struct dv_pb_reader reader;
+    struct dv_pb_field part;
+    struct dv_err err;
+
+    dv_pb_reader_init(&reader, bytes);
+    while (!dv_pb_is_at_end(&reader) && dv_pb_read(&reader, &part, &err)) {
+        if (part.tag != DV_PB_TAG(number, DV_PB_BYTES))
+            continue;
+        *found = part.bytes;
+        return true;
+    }
+    return false;
+}
+
+uint64_t dv_row_version(dv_str row)
+{
+    uint64_t version;
+
+    memcpy(&version, row.p + 1, sizeof(version));
+    return le64toh(version);
 }
 
 bool dv_decode_row(const struct dv_kind *kind, dv_str row, struct dv_arena *arena, void *value,
                    struct dv_err *err)
 {
     struct dv_copy_size unused;
+    size_t made_texts;
 
-    return is_json(row) ? decode_json_row(kind, row, arena, value, err)
-                        : decode(kind, row, arena, value, &unused, err);
+    return dv_row_is_json(row) ? decode_json_row(kind, row, arena, value, err)
+                               : dv_row_decode(kind, row, arena, value, &unused, &made_texts, err);
 }
 
 struct dv_object *dv_object_from_row(const struct dv_kind *kind, dv_str row,
@@ -285,9 +313,11 @@ struct dv_object *dv_object_from_row(const struct dv_kind *kind, dv_str row,
     const struct dv_message *message = kind->versions[0].message;
     void *value = dv_arena_alloc(scratch, message->size, message->align);
     struct dv_copy_size size;
+    size_t made_texts;
 
-    if (is_json(row))
+    if (dv_row_is_json(row))
         return decode_json_row(kind, row, scratch, value, err) ? dv_object_new(kind, value) : NULL;
-    return decode(kind, row, scratch, value, &size, err) ? dv_object_new_sized(kind, value, size)
-                                                         : NULL;
+    return dv_row_decode(kind, row, scratch, value, &size, &made_texts, err)
+               ? dv_object_new_sized(kind, value, size)
+               : NULL;
 }

@@ -15,6 +15,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "pb/pb.h"
+#include "resource/codec/json_text.h"
 #include "resource/codec/layout.h"
 #include "resource/resource.h"
 
@@ -33,6 +34,7 @@
 struct scan {
     const char *at;
     const char *end;
+    bool has_odd_key; /* one of those that were unpacked is not plain (json_text.h) */
 };
 
 static bool take(struct scan *scan, char c)
@@ -110,7 +112,7 @@ static bool pack_members(const struct dv_message *message, struct scan *scan, si
 
 bool dv_fields_pack(const struct dv_message *message, dv_str text, struct dv_buf *buf)
 {
-    struct scan scan = {text.p, text.p + text.n};
+    struct scan scan = {.at = text.p, .end = text.p + text.n};
     size_t before = buf->n;
 
     if (take(&scan, '{') && pack_members(message, &scan, 0, buf) && scan.at == scan.end)
@@ -156,13 +158,23 @@ static bool take_name(const struct dv_message *message, struct scan *scan, uint6
     return *field != NULL;
 }
 
+static char *put(char *at, dv_str text)
+{
+    if (text.n > 0)
+        memcpy(at, text.p, text.n);
+    return at + text.n;
+}
+
 static void add_name(const struct dv_field *field, dv_str key, bool is_first, struct dv_buf *buf)
 {
-    dv_buf_add(buf, is_first ? DV_STR("\"") : DV_STR(",\""));
-    if (field)
-        dv_buf_add(buf, DV_STR("f:"));
-    dv_buf_add(buf, field ? field->name : key);
-    dv_buf_add(buf, DV_STR("\":{"));
+    dv_str before = is_first ? DV_STR("\"") : DV_STR(",\"");
+    dv_str mark = field ? DV_STR("f:") : DV_STR_NONE;
+    dv_str name = field ? field->name : key;
+    dv_str behind = DV_STR("\":{");
+    char *at = dv_buf_extend(buf, before.n + mark.n + name.n + behind.n);
+
+    if (at)
+        (void)put(put(put(put(at, before), mark), name), behind);
 }
 
 /* Without `buf` it only checks. */
@@ -180,6 +192,7 @@ static bool unpack_members(const struct dv_message *message, struct scan *scan, 
             break;
         if (!take_name(message, scan, head, &field, &key))
             return false;
+        scan->has_odd_key |= !dv_json_text_is_plain(key);
         if (buf)
             add_name(field, key, is_first, buf);
         if ((head & HAS_MEMBERS) &&
@@ -194,7 +207,7 @@ static bool unpack_members(const struct dv_message *message, struct scan *scan, 
 
 bool dv_fields_check(const struct dv_message *message, dv_str packed, struct dv_err *err)
 {
-    struct scan scan = {packed.p, packed.p + packed.n};
+    struct scan scan = {.at = packed.p, .end = packed.p + packed.n};
 
     return (unpack_members(message, &scan, 0, NULL) && scan.at == scan.end) ||
            dv_fail(err, DV_DATA_LOSS, "fieldsV1 cannot be unpacked");
@@ -222,7 +235,7 @@ dv_str dv_fields_packed(dv_str member)
     return dv_str_slice(member, HEAD_BYTES, member.n);
 }
 
-void dv_fields_add_text(dv_str member, struct dv_buf *buf)
+bool dv_fields_add_text(dv_str member, struct dv_buf *buf)
 {
     const struct dv_message *message;
     struct scan scan;
@@ -230,14 +243,15 @@ void dv_fields_add_text(dv_str member, struct dv_buf *buf)
 
     if (!dv_fields_is_packed(member)) {
         dv_buf_add(buf, member);
-        return;
+        return dv_json_text_is_plain(member);
     }
     message = dv_kind((enum dv_kind_id)(unsigned char)member.p[1])->versions[0].message;
-    scan = (struct scan){member.p + HEAD_BYTES, member.p + member.n};
+    scan = (struct scan){.at = member.p + HEAD_BYTES, .end = member.p + member.n};
     dv_buf_add_char(buf, '{');
     is_ok = unpack_members(message, &scan, 0, buf);
     assert(is_ok && scan.at == scan.end); /* it was packed here, or checked when it was loaded */
     dv_buf_add_char(buf, '}');
+    return !scan.has_odd_key; /* names of fields are plain */
 }
 
 dv_str dv_fields_text(dv_str member, struct dv_arena *arena)
@@ -247,7 +261,7 @@ dv_str dv_fields_text(dv_str member, struct dv_arena *arena)
     dv_buf_init(&buf, TEXT_BYTES_MAX);
     if (!dv_fields_is_packed(member))
         return member;
-    dv_fields_add_text(member, &buf);
+    (void)dv_fields_add_text(member, &buf);
     return dv_str_copy(dv_buf_str(&buf), arena);
 }
 

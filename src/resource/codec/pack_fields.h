@@ -35,8 +35,8 @@ dv_str dv_fields_member(const struct dv_kind *kind, dv_str packed, struct dv_are
 bool dv_fields_is_packed(dv_str member);
 /* What was packed, without what the member begins with. */
 dv_str dv_fields_packed(dv_str member);
-/* Adds the text of a member, whether it is packed or not. */
-void dv_fields_add_text(dv_str member, struct dv_buf *buf);
+/* Adds the text of a member, whether it is packed or not. True: the text is plain (json_text.h). */
+bool dv_fields_add_text(dv_str member, struct dv_buf *buf);
 /* The text of a member, in `arena` if it was packed. */
 dv_str dv_fields_text(dv_str member, struct dv_arena *arena);
 

@@ -98,10 +98,9 @@ static struct work start(const struct dv_message *message, const struct dv_manag
     };
 }
 
-void dv_apply_update(const struct dv_message *message, const struct dv_json *old,
-                     const struct dv_json *doc, const struct dv_managed_fields *managed,
-                     const struct dv_manager *manager, struct dv_arena *arena,
-                     struct dv_managed_fields *result)
+void dv_apply_update(const struct dv_message *message, const void *old, const void *value,
+                     const struct dv_managed_fields *managed, const struct dv_manager *manager,
+                     struct dv_arena *arena, struct dv_managed_fields *result)
 {
     struct work work = start(message, managed, manager, arena);
     struct dv_fields changes;
@@ -110,7 +109,9 @@ void dv_apply_update(const struct dv_message *message, const struct dv_json *old
         *result = (struct dv_managed_fields){0};
         return;
     }
-    changes = compare(&work, old ? old : empty_doc(message, arena), doc);
+    changes = dv_typed_compare_values(
+        message, old ? old : dv_arena_alloc(arena, message->size, message->align), value, arena);
+    changes = dv_fields_without(&changes, &work.reset, arena);
     take_from_others(&work, &changes, NULL);
     give_changes(&work, &changes, manager->name);
     dv_field_owners_cap(&work.owners, arena);

@@ -4,6 +4,9 @@
 #include <stddef.h>
 
 #include "base/buf.h"
+#include "base/err.h"
+#include "resource/codec/json_field.h"
+#include "resource/codec/layout.h"
 #include "resource/field.h"
 #include "json/json.h"
 
@@ -31,7 +34,7 @@ static struct dv_typed value_type(const struct dv_field *field)
     return (struct dv_typed){.shape = DV_TYPED_STRUCT, .message = field->message};
 }
 
-static struct dv_typed field_type(const struct dv_field *field)
+struct dv_typed dv_typed_field(const struct dv_field *field)
 {
     struct dv_typed type = {.shape = DV_TYPED_LEAF, .field = field};
 
@@ -67,7 +70,7 @@ bool dv_typed_member(const struct dv_typed *type, dv_str key, struct dv_typed *m
     field = dv_message_field(type->message, key, NULL);
     if (!field)
         return false;
-    *member = field_type(field);
+    *member = dv_typed_field(field);
     return true;
 }
 
@@ -97,32 +100,103 @@ static const dv_str *next_key(const struct dv_field *list, const dv_str *last)
     return next;
 }
 
-static bool print_keys(const struct dv_field *list, const struct dv_json *item, struct dv_buf *buf)
+/* An item of a list: of a document, or of a struct. */
+struct item {
+    const struct dv_json *doc; /* NULL: it is of a struct */
+    const char *value;
+    struct dv_arena *arena;
+};
+
+/* Prints the value of a field as the text of a step: sorted, and with nothing escaped that need
+ * not be. */
+static void print_value(const struct dv_field *field, const void *value, struct dv_arena *arena,
+                        struct dv_buf *buf)
 {
     struct dv_json_style style = {.sort_keys = true};
+    DV_CLEANUP(dv_buf_fini) struct dv_buf text;
+    const struct dv_json *doc;
+    struct dv_err err;
+
+    dv_buf_init(&text, STEP_BYTES_MAX);
+    if (field->type == DV_TYPE_STRING) {
+        dv_buf_add_json(buf, *(const dv_str *)value);
+        return;
+    }
+    dv_value_put_json(&text, field, value);
+    doc = dv_json_parse(dv_str_copy(dv_buf_str(&text), arena), NULL, arena, &err);
+    if (doc)
+        dv_json_print(doc, &style, buf);
+}
+
+/* Prints the value of a key, unless the item has none. */
+static bool print_key(const struct dv_field *list, const struct item *item, dv_str key,
+                      struct dv_buf *buf)
+{
+    struct dv_json_style style = {.sort_keys = true};
+    const struct dv_json *doc = dv_json_get(item->doc, key);
+    const struct dv_field *field;
+    const char *home;
+    size_t base = 0;
+
+    if (item->doc) {
+        if (doc && !dv_json_is(doc, DV_JSON_NULL))
+            dv_json_print(doc, &style, buf);
+        return doc && !dv_json_is(doc, DV_JSON_NULL);
+    }
+    field = dv_message_field(list->message, key, &base);
+    home = field ? dv_field_home(field, item->value + base) : NULL;
+    if (!field || dv_field_presence(field, home) != DV_PRESENT)
+        return false;
+    print_value(field, home ? dv_field_value(field, home) : &(const dv_str){0}, item->arena, buf);
+    return true;
+}
+
+static bool print_keys(const struct dv_field *list, const struct item *item, struct dv_buf *buf)
+{
     const dv_str *key = NULL;
     bool found = false;
 
     dv_buf_add_char(buf, '{');
     while ((key = next_key(list, key)) != NULL) {
-        const struct dv_json *value = dv_json_get(item, *key);
         const dv_str *json = default_of(list, *key);
-        bool is_given = value && !dv_json_is(value, DV_JSON_NULL);
+        size_t before = buf->n;
 
-        if (!is_given && !json)
-            continue;
         if (found)
             dv_buf_add_char(buf, ',');
-        found = true;
         dv_buf_add_json(buf, *key);
         dv_buf_add_char(buf, ':');
-        if (is_given)
-            dv_json_print(value, &style, buf);
-        else
+        if (print_key(list, item, *key, buf)) {
+            found = true;
+        } else if (json) {
             dv_buf_add(buf, *json);
+            found = true;
+        } else {
+            dv_buf_cut(buf, before);
+        }
     }
     dv_buf_add_char(buf, '}');
     return found;
+}
+
+bool dv_typed_step_of_value(const struct dv_typed *list, const char *value, struct dv_arena *arena,
+                            char *kind, dv_str *text)
+{
+    const struct item item = {.value = value, .arena = arena};
+    bool is_set = list->shape == DV_TYPED_SET;
+    bool has_keys = true;
+    struct dv_buf buf;
+
+    dv_buf_init(&buf, STEP_BYTES_MAX);
+    if (is_set)
+        print_value(list->field, value, arena, &buf);
+    else
+        has_keys = print_keys(list->field, &item, &buf);
+    if (has_keys) {
+        *kind = is_set ? 'v' : 'k';
+        *text = dv_str_copy(dv_buf_str(&buf), arena);
+    }
+    dv_buf_fini(&buf);
+    return has_keys;
 }
 
 bool dv_typed_step(const struct dv_typed *list, const struct dv_json *item, struct dv_arena *arena,
@@ -136,7 +210,8 @@ bool dv_typed_step(const struct dv_typed *list, const struct dv_json *item, stru
     if (list->shape == DV_TYPED_SET)
         dv_json_print(item, &style, &buf);
     else
-        has_keys = dv_json_is(item, DV_JSON_OBJECT) && print_keys(list->field, item, &buf);
+        has_keys = dv_json_is(item, DV_JSON_OBJECT) &&
+                   print_keys(list->field, &(const struct item){.doc = item}, &buf);
     if (has_keys) {
         *kind = list->shape == DV_TYPED_SET ? 'v' : 'k';
         *text = dv_str_copy(dv_buf_str(&buf), arena);

@@ -35,9 +35,13 @@ struct dv_typed dv_typed_root(const struct dv_message *message);
 /* The type of a member of a STRUCT or MAP; false: the table has no such field. */
 bool dv_typed_member(const struct dv_typed *type, dv_str key, struct dv_typed *member);
 struct dv_typed dv_typed_item(const struct dv_typed *list);
+struct dv_typed dv_typed_field(const struct dv_field *field); /* of a field's value */
 /* The step to an item of a list: 'k' or 'v' and its text. False: it has none of its keys. */
 bool dv_typed_step(const struct dv_typed *list, const struct dv_json *item, struct dv_arena *arena,
                    char *kind, dv_str *text);
+/* Like dv_typed_step, for an item of a list in a struct, which JSON would print so. */
+bool dv_typed_step_of_value(const struct dv_typed *list, const char *value, struct dv_arena *arena,
+                            char *kind, dv_str *text);
 static inline bool dv_typed_is_list(const struct dv_typed *type)
 {
     return type->shape == DV_TYPED_KEYED || type->shape == DV_TYPED_SET;
@@ -47,6 +51,10 @@ static inline bool dv_typed_is_list(const struct dv_typed *type)
  * from `a`. */
 struct dv_fields dv_typed_compare(const struct dv_message *message, const struct dv_json *a,
                                   const struct dv_json *b, struct dv_arena *arena);
+/* Compares two structs as dv_typed_compare compares the documents that they print, without
+ * printing them. */
+struct dv_fields dv_typed_compare_values(const struct dv_message *message, const void *a,
+                                         const void *b, struct dv_arena *arena);
 /* The fields that a configuration sets. */
 struct dv_fields dv_typed_fields(const struct dv_message *message, const struct dv_json *doc,
                                  struct dv_arena *arena);

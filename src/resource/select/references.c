@@ -8,8 +8,6 @@
 #include "base/map.h"
 #include "resource/resource.h"
 
-#define MIRROR_ANNOTATION "kubernetes.io/config.mirror"
-
 struct walk {
     dv_visit_reference *visit;
     void *ctx;
@@ -227,5 +225,5 @@ bool dv_pod_visit_references(const struct dv_api_pod *pod, dv_visit_reference *v
 bool dv_pod_is_mirror(const struct dv_api_pod *pod)
 {
     return dv_entry_find(pod->metadata.annotations, pod->metadata.n_annotations,
-                         DV_STR(MIRROR_ANNOTATION)) != NULL;
+                         DV_STR(DV_MIRROR_ANNOTATION)) != NULL;
 }

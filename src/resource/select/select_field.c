@@ -2,7 +2,9 @@
  * that can be asked for. */
 #include "resource/select.h"
 
+#include <assert.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +13,10 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "resource/codec/object_row.h"
+#include "resource/object_pool.h"
 #include "resource/resource.h"
+#include "resource/select/select_row.h"
 
 /* How a kind says that it does not have a field label. */
 enum refusal {
@@ -28,11 +33,17 @@ struct label {
     get_text *get;
 };
 
+/* The texts that can be asked for are members of an object's structs, at most this deep. */
+#define PATH_MAX_DEPTH 3u
+
 struct term {
     dv_str label; /* as it was asked for */
     const struct label *field;
     dv_str value;
     bool is_not;
+    /* The numbers that lead to the text in a row; none: only an unpacked object tells. */
+    uint32_t path[PATH_MAX_DEPTH];
+    size_t n_path;
 };
 
 struct dv_field_selector {
@@ -317,6 +328,29 @@ static bool find_label(const struct parser *parser, const struct labels *labels,
     return refuse(parser, labels->refusal, term->label);
 }
 
+/* Finds the field whose text is at `offset` of the message's struct. */
+static void find_path(const struct dv_message *message, size_t offset, struct term *term)
+{
+    for (size_t i = 0; message && i < message->n_fields; i++) {
+        const struct dv_field *field = &message->fields[i];
+
+        if (field->shape != DV_SHAPE_ONE || offset < field->offset)
+            continue;
+        if (field->type == DV_TYPE_MESSAGE && offset - field->offset < field->message->size) {
+            assert(term->n_path < PATH_MAX_DEPTH);
+            term->path[term->n_path++] = field->number;
+            find_path(field->message, offset - field->offset, term);
+            return;
+        }
+        if (field->type == DV_TYPE_STRING && offset == field->offset) {
+            assert(term->n_path < PATH_MAX_DEPTH);
+            term->path[term->n_path++] = field->number;
+            return;
+        }
+    }
+    term->n_path = 0;
+}
+
 struct dv_field_selector *dv_field_selector_parse(const struct dv_kind *kind, dv_str group,
                                                   dv_str text, struct dv_arena *arena,
                                                   struct dv_err *err)
@@ -327,19 +361,53 @@ struct dv_field_selector *dv_field_selector_parse(const struct dv_kind *kind, dv
 
     if (!parse_terms(&parser, selector))
         return NULL;
-    for (size_t i = 0; i < selector->all.n; i++)
-        if (!find_label(&parser, labels, &selector->all.v[i]))
+    for (size_t i = 0; i < selector->all.n; i++) {
+        struct term *term = &selector->all.v[i];
+
+        if (!find_label(&parser, labels, term))
             return NULL;
+        if (!term->field->get)
+            find_path(kind->versions[0].message, term->field->offset, term);
+    }
     return selector;
 }
 
 /* ---- asking ---- */
 
-static dv_str text_of(const struct label *field, const struct dv_object *object)
+static dv_str text_in_row(const struct term *term, const struct dv_object *object)
 {
+    dv_str at = dv_row_body(dv_object_row(object));
+
+    if (term->field->get == get_name)
+        return dv_object_names(object).name;
+    if (term->field->get == get_namespace)
+        return dv_object_names(object).namespace;
+    for (size_t i = 0; i < term->n_path; i++)
+        if (!dv_row_find(at, term->path[i], &at))
+            return DV_STR("");
+    return at;
+}
+
+static dv_str text_of(const struct term *term, const struct dv_object *object)
+{
+    const struct label *field = term->field;
+
+    if (!object->value)
+        return text_in_row(term, object);
     if (field->get)
         return field->get(object);
     return *(const dv_str *)(const void *)((const char *)object->value + field->offset);
+}
+
+bool dv_field_selector_reads_rows(const struct dv_field_selector *selector)
+{
+    for (size_t i = 0; i < selector->all.n; i++) {
+        const struct term *term = &selector->all.v[i];
+
+        if (term->n_path == 0 && term->field->get != get_name && term->field->get != get_namespace)
+            return false;
+    }
+    return true;
 }
 
 bool dv_field_selector_matches(const struct dv_field_selector *selector,
@@ -348,7 +416,7 @@ bool dv_field_selector_matches(const struct dv_field_selector *selector,
     for (size_t i = 0; i < selector->all.n; i++) {
         const struct term *term = &selector->all.v[i];
 
-        if (dv_str_eq(text_of(term->field, object), term->value) == term->is_not)
+        if (dv_str_eq(text_of(term, object), term->value) == term->is_not)
             return false;
     }
     return true;

@@ -207,7 +207,7 @@ static void bench(const char *what, enum dv_kind_id kind, void (*make)(struct dv
     run_encode_pb(&work);
     work.pb = dv_str_copy(dv_buf_str(&work.buf), kept);
     printf("%s: %zu bytes of JSON, %zu of protobuf, an object of %zu\n", what, work.json.n,
-           work.pb.n, work.object->size_bytes);
+           work.pb.n, (size_t)work.object->size_bytes);
     for (size_t i = 0; i < DV_COUNT(runs); i++) {
         double ns = measure(runs[i].run, &work);
 

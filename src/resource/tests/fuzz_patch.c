@@ -2,7 +2,8 @@
  *
  * A merge patch is done once it is done; a strategic patch that says nothing changes nothing; a
  * result of a JSON patch is what it says it is; and a configuration that was applied stays so: the
- * same again conflicts with nobody and changes neither the object nor who owns what. */
+ * same again conflicts with nobody and changes neither the object nor who owns what. Two structs
+ * differ as the documents do that they print. */
 #include "resource/patch.h"
 
 #include <assert.h>
@@ -12,6 +13,8 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "resource/patch/field_set.h"
+#include "resource/patch/typed.h"
 #include "resource/resource.h"
 #include "json/json.h"
 
@@ -99,16 +102,36 @@ static void check_apply(const struct dv_json *config, const struct dv_json *othe
         (void)check_twice(&live, &managed, config, &first, arena);
 }
 
-static void check_update(const struct dv_json *old, const struct dv_json *doc,
+/* Structs are compared as the documents are that they print. */
+static void check_compare(const void *a, const void *b, struct dv_arena *arena)
+{
+    const struct dv_message *message = &dv_message_pod;
+    struct dv_fields values = dv_typed_compare_values(message, a, b, arena);
+    struct dv_fields docs =
+        dv_typed_compare(message, dv_encode_json(message, a, NULL, DV_STR_NONE, arena),
+                         dv_encode_json(message, b, NULL, DV_STR_NONE, arena), arena);
+
+    assert(dv_fields_eq(&values, &docs));
+}
+
+static void check_update(const struct dv_json *old_doc, const struct dv_json *doc,
                          struct dv_arena *arena)
 {
+    struct dv_api_pod *old = DV_NEW(arena, struct dv_api_pod);
+    struct dv_api_pod *now = DV_NEW(arena, struct dv_api_pod);
     struct dv_managed_fields created = {0};
     struct dv_managed_fields updated;
     struct dv_managed_fields again;
+    struct dv_err err;
 
+    if (!dv_decode_json(&dv_message_pod, old_doc, DV_UNKNOWN_KEEP, arena, old, NULL, &err) ||
+        !dv_decode_json(&dv_message_pod, doc, DV_UNKNOWN_KEEP, arena, now, NULL, &err))
+        return;
+    check_compare(DV_NEW(arena, struct dv_api_pod), old, arena);
+    check_compare(old, now, arena);
     dv_apply_update(&dv_message_pod, NULL, old, &created, &first, arena, &created);
-    dv_apply_update(&dv_message_pod, old, doc, &created, &second, arena, &updated);
-    dv_apply_update(&dv_message_pod, doc, doc, &updated, &first, arena, &again);
+    dv_apply_update(&dv_message_pod, old, now, &created, &second, arena, &updated);
+    dv_apply_update(&dv_message_pod, now, now, &updated, &first, arena, &again);
     assert(dv_managed_fields_eq(&updated, &again));
 }
 

@@ -1,6 +1,6 @@
 /* fuzz_select.c - a selector is either understood, or there is a complaint about it; and what it
  * says about an object does not depend on when it is asked. A field selector that demands a name
- * matches no other. */
+ * matches no other. Of a packed object they say the same. */
 #include "resource/select.h"
 
 #include <assert.h>
@@ -8,8 +8,10 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "resource/object_pool.h"
 #include "resource/resource.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -34,6 +36,25 @@ static void check_labels(dv_str text, struct dv_arena *arena)
     assert(!dv_label_selector_is_empty(once) || dv_label_selector_matches(once, NULL, 0));
 }
 
+static void check_packed(const struct dv_object *object, const struct dv_field_selector *fields,
+                         struct dv_arena *arena)
+{
+    struct dv_object_pool *pool = dv_object_pool_new(NULL, NULL);
+    DV_CLEANUP(dv_buf_fini) struct dv_buf row;
+    struct dv_object *packed;
+    struct dv_err err;
+
+    dv_buf_init(&row, SIZE_MAX);
+    dv_encode_row(object, &row);
+    packed = dv_object_pool_load(pool, object->kind, dv_buf_str(&row), arena, &err);
+    assert(packed);
+    dv_object_forget_value(packed);
+    assert(dv_object_is_selected(packed, dv_label_selector_parse(DV_STR(""), arena, &err),
+                                 fields) == dv_field_selector_matches(fields, object));
+    dv_object_unkeep(packed);
+    dv_object_pool_free(pool);
+}
+
 static void check_fields(const struct dv_object *object, dv_str group, dv_str text,
                          struct dv_arena *arena)
 {
@@ -49,6 +70,7 @@ static void check_fields(const struct dv_object *object, dv_str group, dv_str te
         assert(dv_str_eq(name, object->meta->name));
     if (dv_field_selector_is_empty(selector))
         assert(dv_field_selector_matches(selector, object));
+    check_packed(object, selector, arena);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

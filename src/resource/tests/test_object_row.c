@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "resource/codec/pack_fields.h"
+#include "resource/object_pool.h"
+#include "resource/select.h"
 
 /* Objects with what rows have to keep: each kind of value, empty and not, and unknown members. */
 static const struct {
@@ -227,6 +229,255 @@ static void packed_fields_are_printed_as_their_text(void **state)
     }
 }
 
+/* ---- objects that are kept as rows ---- */
+
+#define POD                                                                                        \
+    "{\"metadata\":{\"name\":\"p\",\"namespace\":\"default\",\"uid\":\"u-1\","                     \
+    "\"resourceVersion\":\"7\",\"labels\":{\"a\":\"\",\"b\":\"c\"},\"annotations\":{\"x/"          \
+    "y\":\"\"},\"managedFields\":[{"                                                               \
+    "\"manager\":\"m\",\"operation\":\"Update\",\"apiVersion\":\"v1\",\"fieldsType\":\"FieldsV1\"" \
+    ",\"fieldsV1\":{\"f:spec\":{\"f:nodeName\":{}}}}]},\"spec\":{\"containers\":[{\"name\":\"c\"," \
+    "\"image\":\"i\",\"resources\":{\"limits\":{\"cpu\":\"100m\",\"memory\":\"1Gi\"}},"            \
+    "\"future\":{\"x\":[1,null]}}],\"nodeName\":\"n1\",\"hostNetwork\":true},\"status\":{"         \
+    "\"phase\":\"Pending\",\"podIPs\":[{\"ip\":\"10.0.0.1\"}]}}"
+
+static void *pod_value(const char *text, struct dv_arena *arena)
+{
+    const struct dv_kind *kind = dv_kind(DV_KIND_POD);
+    void *value = new_value(kind->versions[0].message, arena);
+    struct dv_err err;
+
+    assert_ok(dv_decode_row(kind, dv_str_from_c(text), arena, value, &err), &err);
+    return value;
+}
+
+static struct dv_object *add_pod(struct dv_object_pool *pool, struct dv_arena *arena)
+{
+    struct dv_object whole = {.kind = dv_kind(DV_KIND_POD), .version = 7};
+    DV_CLEANUP(dv_buf_fini) struct dv_buf row;
+
+    whole.value = whole.meta = pod_value(POD, arena);
+    dv_buf_init(&row, SIZE_MAX);
+    dv_encode_row(&whole, &row);
+    return dv_object_pool_add(pool, whole.kind, whole.value, dv_buf_str(&row));
+}
+
+/* Only a reference by dv_object_keep is left. */
+static void become_kept(struct dv_object *object)
+{
+    (void)dv_object_keep(object);
+    dv_object_unref(object);
+}
+
+static void pack_all(struct dv_object_pool *pool)
+{
+    dv_object_pool_pack(pool, 0);
+    dv_object_pool_pack(pool, 0);
+}
+
+static void assert_is_the_pod(const struct dv_object *object, struct dv_arena *arena)
+{
+    assert_str(as_json(object->kind->versions[0].message, object->value, arena), POD);
+    assert_ptr_equal(object->meta, object->value);
+}
+
+static void what_nobody_uses_is_packed_and_comes_back_as_it_was(void **state)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    struct dv_object_pool *pool = dv_object_pool_new(NULL, NULL);
+    struct dv_object *object = add_pod(pool, arena);
+    uint32_t size_bytes = object->size_bytes;
+
+    (void)state;
+    assert_is_the_pod(object, arena);
+    assert_int_equal(object->version, 7);
+    pack_all(pool);
+    assert_non_null(object->value); /* there is a reference by dv_object_ref */
+    become_kept(object);
+    assert_int_equal(dv_object_pool_n_idle(pool), 1);
+    pack_all(pool);
+    assert_int_equal(dv_object_pool_n_idle(pool), 0);
+    assert_null(object->value);
+    assert_null(object->meta);
+    assert_int_equal(object->size_bytes, size_bytes);
+    assert_true(dv_object_kept_bytes(object) < size_bytes / 2);
+
+    assert_is_the_pod(dv_object_unpack(object), arena);
+    dv_object_pool_pack(pool, 0);
+    assert_non_null(object->value); /* it was unpacked since the last call */
+    pack_all(pool);
+    assert_null(object->value);
+
+    assert_is_the_pod(dv_object_ref(object), arena);
+    pack_all(pool);
+    assert_non_null(object->value);
+    dv_object_unref(object);
+    dv_object_unkeep(object);
+    dv_object_pool_free(pool);
+}
+
+static void the_least_recently_used_are_packed_first(void **state)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    struct dv_object_pool *pool = dv_object_pool_new(NULL, NULL);
+    struct dv_object *pods[3];
+
+    (void)state;
+    for (size_t i = 0; i < DV_COUNT(pods); i++) {
+        pods[i] = add_pod(pool, arena);
+        become_kept(pods[i]);
+    }
+    (void)dv_object_unpack(pods[0]);
+    dv_object_pool_pack(pool, 1);
+    dv_object_pool_pack(pool, 1);
+    assert_non_null(pods[0]->value);
+    assert_null(pods[1]->value);
+    assert_null(pods[2]->value);
+    for (size_t i = 0; i < DV_COUNT(pods); i++)
+        dv_object_unkeep(pods[i]);
+    dv_object_pool_free(pool);
+}
+
+static void count(void *ctx)
+{
+    ++*(size_t *)ctx;
+}
+
+static void a_pool_tells_when_it_grows_and_goes_with_its_last_object(void **state)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    size_t n_told = 0;
+    struct dv_object_pool *pool = dv_object_pool_new(count, &n_told);
+    struct dv_object *object = add_pod(pool, arena);
+    struct dv_object *unused = add_pod(pool, arena);
+
+    (void)state;
+    assert_int_equal(n_told, 0);
+    (void)dv_object_keep(object);
+    dv_object_unref(object);
+    assert_int_equal(n_told, 1);
+    dv_object_unref(unused);
+    assert_int_equal(n_told, 1);
+    dv_object_pool_free(pool);
+    assert_is_the_pod(dv_object_unpack(object), arena);
+    assert_int_equal(n_told, 1);
+    dv_object_unkeep(object);
+}
+
+static void a_row_is_loaded_without_keeping_its_value(void **state)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
+    struct dv_object_pool *pool = dv_object_pool_new(NULL, NULL);
+    struct dv_object *first = add_pod(pool, arena);
+    const dv_str rows[] = {dv_object_row(first), DV_STR(POD)};
+
+    (void)state;
+    for (size_t i = 0; i < DV_COUNT(rows); i++) { /* that of the first layout, too */
+        struct dv_err err;
+        struct dv_object whole;
+        struct dv_object *loaded = dv_object_pool_load(pool, first->kind, rows[i], scratch, &err);
+        struct dv_object_names names;
+
+        assert_ok(loaded, &err);
+        assert_is_the_pod(loaded, arena);
+        dv_object_forget_value(loaded);
+        dv_arena_reset(scratch);
+        names = dv_object_names(loaded);
+        assert_str(names.namespace, "default");
+        assert_str(names.name, "p");
+        assert_str(names.uid, "u-1");
+        assert_int_equal(loaded->version, 7);
+        assert_true(loaded->size_bytes >= first->size_bytes);
+        assert_is_the_pod(dv_object_read(loaded, scratch, &whole), arena);
+        assert_null(loaded->value);
+        assert_is_the_pod(dv_object_unpack(loaded), arena);
+        dv_object_unkeep(loaded);
+    }
+    dv_object_unref(first);
+    dv_object_pool_free(pool);
+}
+
+static void a_row_that_cannot_be_read_is_not_loaded(void **state)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    struct dv_object_pool *pool = dv_object_pool_new(NULL, NULL);
+    struct dv_object *object = add_pod(pool, arena);
+    dv_str row = dv_object_row(object);
+    size_t n_failed = 0;
+
+    (void)state;
+    for (size_t n = 0; n < row.n; n++) {
+        struct dv_err err;
+        struct dv_object *loaded =
+            dv_object_pool_load(pool, object->kind, dv_str_slice(row, 0, n), arena, &err);
+
+        n_failed += !loaded;
+        if (loaded)
+            dv_object_forget_value(loaded);
+        dv_object_unkeep(loaded);
+    }
+    assert_true(n_failed > row.n / 2);
+    dv_object_unref(object);
+    dv_object_pool_free(pool);
+}
+
+static const struct {
+    const char *labels;
+    const char *fields;
+    bool matches;
+} selectors[] = {
+    {"",           "",                                  true },
+    {"a",          "",                                  true },
+    {"a=,b in(c)", "",                                  true },
+    {"!a",         "",                                  false},
+    {"z",          "",                                  false},
+    {"",           "metadata.name=p",                   true },
+    {"",           "metadata.namespace=x",              false},
+    {"b=c",        "spec.nodeName=n1",                  true },
+    {"b=d",        "spec.nodeName=n1",                  false},
+    {"",           "spec.nodeName!=n1",                 false},
+    {"",           "status.phase=Pending,spec.host=n1", true },
+    {"",           "spec.restartPolicy=",               true },
+    {"",           "spec.hostNetwork=true",             true },
+    {"",           "status.podIP=10.0.0.1",             true },
+    {"",           "status.podIP=10.0.0.2",             false},
+};
+
+static void selectors_say_the_same_of_packed_objects(void **state)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    struct dv_object_pool *pool = dv_object_pool_new(NULL, NULL);
+    struct dv_object *object = add_pod(pool, arena);
+
+    (void)state;
+    become_kept(object);
+    for (size_t i = 0; i < DV_COUNT(selectors); i++) {
+        struct dv_err err;
+        const struct dv_label_selector *labels =
+            dv_label_selector_parse(dv_str_from_c(selectors[i].labels), arena, &err);
+        const struct dv_field_selector *fields = dv_field_selector_parse(
+            object->kind, DV_STR(""), dv_str_from_c(selectors[i].fields), arena, &err);
+
+        assert_ok(labels && fields, &err);
+        (void)dv_object_unpack(object);
+        assert_int_equal(dv_object_is_selected(object, labels, fields), selectors[i].matches);
+        pack_all(pool);
+        assert_null(object->value);
+        if (dv_object_is_selected(object, labels, fields) != selectors[i].matches)
+            fail_msg("%s %s: want %d", selectors[i].labels, selectors[i].fields,
+                     selectors[i].matches);
+    }
+    pack_all(pool);
+    for (size_t i = 0; i < 2; i++) { /* first packed, then not */
+        assert_true(dv_object_has_annotation(object, DV_STR("x/y")));
+        assert_false(dv_object_has_annotation(object, DV_STR("x")));
+        (void)dv_object_unpack(object);
+    }
+    dv_object_unkeep(object);
+    dv_object_pool_free(pool);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -236,6 +487,12 @@ int main(void)
         cmocka_unit_test(fields_that_are_not_as_we_print_them_are_not_packed),
         cmocka_unit_test(packed_fields_are_small),
         cmocka_unit_test(packed_fields_are_printed_as_their_text),
+        cmocka_unit_test(what_nobody_uses_is_packed_and_comes_back_as_it_was),
+        cmocka_unit_test(the_least_recently_used_are_packed_first),
+        cmocka_unit_test(a_pool_tells_when_it_grows_and_goes_with_its_last_object),
+        cmocka_unit_test(a_row_is_loaded_without_keeping_its_value),
+        cmocka_unit_test(a_row_that_cannot_be_read_is_not_loaded),
+        cmocka_unit_test(selectors_say_the_same_of_packed_objects),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,11 +8,10 @@
 
 #include "base/defs.h"
 #include "base/map.h"
+#include "resource/references.h"
 #include "resource/resource.h"
 #include "resource/validate/checks.h"
 #include "resource/validate/pod_checks.h"
-
-#define MIRROR_ANNOTATION "kubernetes.io/config.mirror"
 
 static const struct dv_field_path spec_path = {.kind = PATH_NAME, .name = "spec"};
 
@@ -53,7 +52,7 @@ static void check_claims(struct dv_problems *problems, const struct dv_api_pod *
 
     if (pod->spec.n_resource_claims > 0 &&
         dv_entry_find(pod->metadata.annotations, pod->metadata.n_annotations,
-                      DV_STR(MIRROR_ANNOTATION)))
+                      DV_STR(DV_MIRROR_ANNOTATION)))
         dv_problem_add(problems, DV_PROBLEM_FORBIDDEN, &path, NULL, dv_bad_none(),
                        "static pods do not support resource claims");
     for (size_t i = 0; i < pod->spec.n_resource_claims; i++) {
@@ -216,9 +215,9 @@ static void check_mirror(struct dv_problems *problems, const struct dv_api_pod *
 {
     static const struct dv_field_path metadata = {.kind = PATH_NAME, .name = "metadata"};
     struct dv_field_path annotations = dv_path_name(&metadata, "annotations");
-    struct dv_field_path key = dv_path_key(&annotations, DV_STR(MIRROR_ANNOTATION));
+    struct dv_field_path key = dv_path_key(&annotations, DV_STR(DV_MIRROR_ANNOTATION));
     const struct dv_str_entry *mirror = dv_entry_find(
-        pod->metadata.annotations, pod->metadata.n_annotations, DV_STR(MIRROR_ANNOTATION));
+        pod->metadata.annotations, pod->metadata.n_annotations, DV_STR(DV_MIRROR_ANNOTATION));
 
     if (mirror && pod->spec.node_name.n == 0)
         dv_problem_add(problems, DV_PROBLEM_INVALID, &key, NULL, dv_bad_str(mirror->value),
@@ -258,11 +257,11 @@ static void check_mirror_update(struct dv_problems *problems, const struct dv_ap
 {
     static const struct dv_field_path metadata = {.kind = PATH_NAME, .name = "metadata"};
     struct dv_field_path annotations = dv_path_name(&metadata, "annotations");
-    struct dv_field_path key = dv_path_key(&annotations, DV_STR(MIRROR_ANNOTATION));
+    struct dv_field_path key = dv_path_key(&annotations, DV_STR(DV_MIRROR_ANNOTATION));
     const struct dv_str_entry *now =
-        dv_entry_find(meta->annotations, meta->n_annotations, DV_STR(MIRROR_ANNOTATION));
+        dv_entry_find(meta->annotations, meta->n_annotations, DV_STR(DV_MIRROR_ANNOTATION));
     const struct dv_str_entry *before =
-        dv_entry_find(old->annotations, old->n_annotations, DV_STR(MIRROR_ANNOTATION));
+        dv_entry_find(old->annotations, old->n_annotations, DV_STR(DV_MIRROR_ANNOTATION));
 
     if (before && !(now && dv_str_eq(now->value, before->value)))
         dv_problem_add(problems, DV_PROBLEM_FORBIDDEN, &key, NULL, dv_bad_none(),

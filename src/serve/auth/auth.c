@@ -101,6 +101,13 @@ struct dv_api_user_info dv_auth_node(dv_str node, struct dv_arena *arena)
     return make_user(name, DV_STR(DV_GROUP_NODES), true, arena);
 }
 
+struct dv_api_user_info dv_auth_node_proxy(dv_str node, struct dv_arena *arena)
+{
+    dv_str name = dv_str_printf(arena, DV_USER_NODE_PROXY_PREFIX "%.*s", DV_FMT(node));
+
+    return make_user(name, DV_STR(DV_GROUP_NODE_PROXIES), true, arena);
+}
+
 struct dv_api_user_info dv_auth_driver(dv_str driver, dv_str node, struct dv_arena *arena)
 {
     dv_str name = dv_str_printf(arena, DV_USER_DRIVER_PREFIX "%.*s", DV_FMT(driver));
@@ -191,6 +198,21 @@ static bool is_about_oneself(const struct dv_auth_question *q)
     return false;
 }
 
+/* Whether the API itself asks what is served by the node that it has this name for. A node that was
+ * broken into and shows the name to another node gets nothing there. */
+static bool is_proxy_of_node(const struct dv_auth_question *q)
+{
+    const dv_str prefix = DV_STR(DV_USER_NODE_PROXY_PREFIX);
+    dv_str user = q->user->username;
+
+    return dv_auth_is_in(q->user, DV_STR(DV_GROUP_NODE_PROXIES)) && user.n > prefix.n &&
+           dv_str_starts_with(user, prefix) &&
+           dv_str_eq(dv_str_slice(user, prefix.n, user.n), q->request->name) &&
+           dv_auth_is_about(q, DV_STR_NONE, DV_STR("nodes")) &&
+           dv_str_eq(q->request->subresource, DV_STR("proxy")) &&
+           (q->verb == DV_MAY_GET || q->verb == DV_MAY_CREATE);
+}
+
 /* ---- paths ---- */
 
 static bool is_under(dv_str path, dv_str root)
@@ -250,6 +272,8 @@ bool dv_auth_decide(const struct dv_api_user_info *user, const struct dv_auth_re
         return may_see_node(scope, q.node, request) || is_path_open(user, request);
     if (dv_auth_is_in(user, DV_STR(DV_GROUP_AUTHENTICATED)) && is_about_oneself(&q))
         return true;
+    if (scope == DV_SCOPE_NONE)
+        return is_proxy_of_node(&q);
     if (scope == DV_SCOPE_NODE)
         return dv_auth_decide_node(&q);
     return scope == DV_SCOPE_DRIVER && dv_auth_decide_driver(&q);

@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "base/metric.h"
 #include "base/vec.h"
+#include "resource/object_pool.h"
 #include "resource/status.h"
 #include "rest/rest.h"
 #include "serve/kube/kube_call.h"
@@ -17,6 +18,8 @@
  */
 #define LONG_LIST_BYTES (1024u * 1024u)
 #define PREFETCHED 16u
+/* A longer object is printed by a worker. */
+#define SHARED_BYTES_MAX (32u * 1024u)
 #define NS_PER_S UINT64_C(1000000000)
 
 struct dv_time dv_kube_now(const struct dv_kube *kube)
@@ -207,10 +210,12 @@ static void run_render(struct dv_kube_call *call)
 
     writing->media = call->render.rendering.media;
     dv_buf_init(&writing->body, ANSWER_BYTES_MAX);
-    if (writing->object)
+    if (writing->object) {
+        dv_buf_reserve(&writing->body, writing->object->size_bytes); /* about what it takes */
         dv_render_object(&call->render, writing->object, call->arena, &writing->body);
-    else
+    } else {
         dv_render_list(&call->render, &writing->page, call->arena, &writing->body);
+    }
     restyle(call, &writing->media, &writing->body);
 }
 
@@ -221,7 +226,7 @@ static void on_rendered(struct dv_kube_call *call)
 
     dv_object_unref(writing->object);
     for (size_t i = 0; i < writing->page.n_objects; i++)
-        dv_object_unref(writing->page.objects[i]);
+        dv_object_unkeep(writing->page.objects[i]);
     reply_styled(call, writing->code, writing->media, &body); /* the call is freed with it */
     dv_buf_fini(&body);
 }
@@ -234,7 +239,7 @@ void dv_kube_reply_list(struct dv_kube_call *call, const struct dv_list_page *pa
         /* Objects lie anywhere: waiting for the memory of each would take most of the time. */
         if (i + PREFETCHED < page->n_objects)
             __builtin_prefetch(page->objects[i + PREFETCHED], 1);
-        n_bytes += dv_object_ref(page->objects[i])->size_bytes;
+        n_bytes += dv_object_keep(page->objects[i])->size_bytes;
     }
     if (n_bytes > LONG_LIST_BYTES && dv_kube_can_stream(call)) {
         dv_kube_stream_list(call, page, n_bytes);
@@ -255,4 +260,20 @@ void dv_kube_reply_object(struct dv_kube_call *call, unsigned code, struct dv_ob
     }
     call->writing = (struct dv_kube_writing){.code = code, .object = dv_object_ref(object)};
     dv_kube_work(call, object->size_bytes, run_render, on_rendered);
+}
+
+void dv_kube_reply_written(struct dv_kube_call *call, unsigned code, struct dv_object *object)
+{
+    const struct dv_rendering *rendering = &call->render.rendering;
+    struct dv_buf body;
+
+    if (rendering->form != DV_FORM_OBJECT || rendering->media == DV_MEDIA_YAML ||
+        object->size_bytes > SHARED_BYTES_MAX) {
+        dv_kube_reply_object(call, code, object);
+        return;
+    }
+    dv_buf_init(&body, ANSWER_BYTES_MAX);
+    dv_buf_add(&body, dv_event_cache_object(call->kube->cache, &call->render, object));
+    dv_kube_reply(call, code, &body);
+    dv_buf_fini(&body);
 }

@@ -2,10 +2,15 @@
  * function that serves them. */
 #include "serve/kube_api.h"
 
+#include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/arena.h"
+#include "base/defs.h"
+#include "base/list.h"
 #include "base/metric.h"
+#include "base/str.h"
 #include "resource/select.h"
 #include "resource/status.h"
 #include "rest/rest.h"
@@ -58,12 +63,23 @@ static void add_metrics(struct dv_kube *kube, struct dv_metrics *metrics)
     kube->quota_refusals = dv_metrics_add_counter(metrics, &refusals);
 }
 
+static void make_secret(struct dv_kube *kube)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    dv_str secret = dv_rest_random_token(arena);
+
+    assert(secret.n == sizeof(kube->peer_secret));
+    memcpy(kube->peer_secret, secret.p, secret.n);
+}
+
 struct dv_kube *dv_kube_open(const struct dv_kube_options *options)
 {
     struct dv_kube *kube = DV_ALLOC(struct dv_kube);
 
     kube->options = *options;
     dv_list_init(&kube->watches);
+    dv_list_init(&kube->peer_calls);
+    make_secret(kube);
     dv_watch_shares_init(&kube->watch_shares);
     kube->cache = dv_event_cache_new();
     kube->documents = dv_documents_new();
@@ -109,6 +125,7 @@ void dv_kube_close(struct dv_kube *kube, dv_closed_fn *closed, void *ctx)
     dv_embedded_set_token_maker(kube->options.embedded, NULL, NULL);
     dv_embedded_set_reviewer(kube->options.embedded, NULL, NULL);
     dv_kube_end_watches(kube);
+    dv_kube_end_peer_calls(kube);
     dv_kube_close_quota(kube);
     if (!kube->n_calls)
         dv_task_post(&kube->close_task, kube->options.loop, close_if_idle);

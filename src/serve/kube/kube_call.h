@@ -35,20 +35,28 @@ struct dv_event_cache;
 struct dv_family;
 struct dv_json;
 struct dv_kube_call;
+struct dv_pod_stream_options;
 struct dv_rest_call;
+struct dv_rest_client;
 struct dv_rest_request;
 struct dv_token_op;
 
 /* The number of kinds whose objects count for quotas. */
 #define DV_KUBE_QUOTA_KINDS 3u
 
+/* The length of dv_rest_random_token. */
+#define DV_KUBE_SECRET_BYTES 43u
+
 struct dv_kube {
     struct dv_kube_options options;
     struct dv_list watches;
     struct dv_watch_shares watch_shares;
     size_t n_watches;
-    size_t n_logs_of_others; /* logs that users read who are no admins */
-    size_t n_calls;          /* calls that are not answered yet, watches included */
+    size_t n_logs_of_others;   /* logs that users read who are no admins */
+    struct dv_list peer_calls; /* those that nodes answer, struct dv_kube_peer_call */
+    /* What proves to nodes that it is this API that asks, see kube_peer.c; made at the start. */
+    char peer_secret[DV_KUBE_SECRET_BYTES];
+    size_t n_calls; /* calls that are not answered yet, watches included */
     struct dv_event_cache *cache;
     struct dv_documents *documents;
     struct dv_family *requests; /* NULL: nothing is counted */
@@ -132,6 +140,8 @@ void dv_kube_reply_text(struct dv_kube_call *call, unsigned code, dv_str text);
 void dv_kube_reply_document(struct dv_kube_call *call, dv_str content_type, dv_str text);
 void dv_kube_reply_nothing(struct dv_kube_call *call, unsigned code);
 void dv_kube_reply_object(struct dv_kube_call *call, unsigned code, struct dv_object *object);
+/* The same with an object that was just written, whose watchers get the same text. */
+void dv_kube_reply_written(struct dv_kube_call *call, unsigned code, struct dv_object *object);
 /* Answers with a list; the objects of the page are borrowed. */
 void dv_kube_reply_list(struct dv_kube_call *call, const struct dv_list_page *page);
 /* Whether a list can be answered in parts, in the form that the client wants. */
@@ -181,6 +191,31 @@ void dv_kube_look_at_pool(const struct dv_kube *kube, dv_str node,
 void dv_kube_admit(struct dv_request *request, const struct dv_object *old, const void *value,
                    struct dv_problems *problems);
 
+/* ---- other nodes ---- */
+
+/* A call that the node answers on which the pod is. */
+struct dv_kube_peer_call {
+    struct dv_link link; /* among those of the API */
+    void (*cancel)(struct dv_kube_peer_call *peer_call);
+};
+
+/* Opens a client of the own API of that node, which knows only that node, and is known to it.
+ * False: there is none, and the call has been answered. */
+bool dv_kube_open_peer(struct dv_kube_call *call, dv_str node, struct dv_rest_client **client);
+/* Whether a token is what this API shows to a node; *user, in the arena, is the API then. */
+bool dv_kube_is_peer_token(const struct dv_kube *kube, dv_str token, struct dv_arena *arena,
+                           struct dv_api_user_info *user);
+/* Answers that the node refuses, with the code and text of its answer. */
+void dv_kube_reply_peer_refusal(struct dv_kube_call *call, dv_str node, unsigned code, dv_str text);
+/* Answers that the node could not be asked. */
+void dv_kube_reply_peer_error(struct dv_kube_call *call, const char *what,
+                              const struct dv_err *err);
+/* Answer with what the node answers. `container` is empty for port-forward. */
+void dv_kube_peer_log(struct dv_kube_call *call, dv_str node, dv_str container, bool is_admins);
+void dv_kube_peer_stream(struct dv_kube_call *call, dv_str node, dv_str container,
+                         const struct dv_pod_stream_options *options);
+void dv_kube_end_peer_calls(struct dv_kube *kube);
+
 /* ---- quotas ---- */
 
 void dv_kube_open_quota(struct dv_kube *kube);
@@ -226,9 +261,14 @@ struct dv_time dv_kube_now(const struct dv_kube *kube);
 
 /* ---- watches ---- */
 
-/* Keeps the texts of events, so that each is made once for all who watch the same. */
+/* Keeps the texts of objects that were written, so that each is made once for all who watch the
+ * same, and for who has written it. */
 struct dv_event_cache *dv_event_cache_new(void);
 void dv_event_cache_free(struct dv_event_cache *cache); /* NULL is fine */
+/* Returns what dv_render_object prints, in another form than a table, borrowed until the next
+ * call. */
+dv_str dv_event_cache_object(struct dv_event_cache *cache, const struct dv_render *render,
+                             struct dv_object *object);
 /* Returns the bytes of the event, borrowed until the next call. */
 dv_str dv_event_cache_get(struct dv_event_cache *cache, const struct dv_render *render,
                           const char *type, struct dv_object *object);

@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "cluster/embedded.h"
 #include "loop/loop.h"
+#include "resource/object_pool.h"
 #include "resource/resource.h"
 #include "serve/kube/kube_call.h"
 #include "serve/wire/answer_parts.h"
@@ -49,7 +50,7 @@ static void on_printed(struct dv_parts *parts)
     struct list *list = DV_CONTAINER(parts, struct list, parts);
 
     while (list->n_freed < list->n_printed)
-        dv_object_unref(list->page.objects[list->n_freed++]);
+        dv_object_unkeep(list->page.objects[list->n_freed++]);
 }
 
 static void on_ended(struct dv_parts *parts)
@@ -67,7 +68,7 @@ static void free_list(struct dv_parts *parts)
     struct list *list = DV_CONTAINER(parts, struct list, parts);
 
     for (size_t i = list->n_freed; i < list->page.n_objects; i++)
-        dv_object_unref(list->page.objects[i]);
+        dv_object_unkeep(list->page.objects[i]);
     dv_loop_free_arena(parts->priv.loop, list->arena);
 }
 

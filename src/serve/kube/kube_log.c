@@ -79,17 +79,11 @@ static void refuse(struct dv_kube_call *call, const struct dv_pod_log_refusal *r
 }
 
 /* Whether the pod is on this node, whose logs can be read. */
-static bool check_node(struct dv_kube_call *call, dv_str node)
+static bool is_here(const struct dv_kube *kube, dv_str node)
 {
-    const struct dv_node_feed *feed = call->kube->options.feed;
+    const struct dv_node_feed *feed = kube->options.feed;
 
-    if (call->kube->options.logs && feed && dv_str_eq(node, dv_node_feed_name(feed)))
-        return true;
-    dv_kube_reply_status(call, dv_status_new(503, DV_STR("ServiceUnavailable"), call->arena,
-                                             "the pod is on node \"%.*s\", whose logs cannot be "
-                                             "read through this server",
-                                             DV_FMT(node)));
-    return false;
+    return kube->options.logs && feed && dv_str_eq(node, dv_node_feed_name(feed));
 }
 
 static struct dv_rfc3339 wall_time(const struct dv_kube *kube)
@@ -150,10 +144,15 @@ void dv_kube_log(struct dv_kube_call *call)
         dv_kube_reply_nothing(call, 204);
         return;
     }
-    if (!check_node(call, value->spec.node_name))
+    if (!is_admins && call->kube->n_logs_of_others >= OTHERS_MAX) {
+        refuse(call, &refusal);
         return;
-    if ((!is_admins && call->kube->n_logs_of_others >= OTHERS_MAX) ||
-        !dv_pod_log_find(call->kube->options.logs, pod, container, options.is_previous, call->arena,
+    }
+    if (!is_here(call->kube, value->spec.node_name)) {
+        dv_kube_peer_log(call, value->spec.node_name, container, is_admins);
+        return;
+    }
+    if (!dv_pod_log_find(call->kube->options.logs, pod, container, options.is_previous, call->arena,
                          &target, &refusal)) {
         refuse(call, &refusal);
         return;

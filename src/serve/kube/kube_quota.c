@@ -8,12 +8,22 @@
 #include "base/metric.h"
 #include "cluster/cluster.h"
 #include "cluster/embedded.h"
+#include "resource/references.h"
 #include "resource/resource.h"
 #include "serve/auth.h"
 #include "serve/auth/quota.h"
 #include "serve/kube/kube_call.h"
 
-static const enum dv_kind_id kinds[] = {DV_KIND_EVENT, DV_KIND_SLICE, DV_KIND_POD};
+/* Of Events and pods only those count that say who they are of: there may be ten thousands of
+ * others. */
+static const struct {
+    enum dv_kind_id kind;
+    dv_str annotation;
+} kinds[] = {
+    {DV_KIND_EVENT, DV_STR_INIT(DV_ANNOTATION_AUTHOR)},
+    {DV_KIND_SLICE, {0}                              },
+    {DV_KIND_POD,   DV_STR_INIT(DV_MIRROR_ANNOTATION)},
+};
 _Static_assert(DV_COUNT(kinds) == DV_KUBE_QUOTA_KINDS, "a view for each kind");
 
 static void on_changed(void *ctx, struct dv_object *old, struct dv_object *now)
@@ -29,8 +39,10 @@ void dv_kube_open_quota(struct dv_kube *kube)
 
     kube->quota = dv_quota_new();
     for (size_t i = 0; i < DV_COUNT(kinds); i++) {
-        struct dv_view_options options = {
-            .kind = dv_kind(kinds[i]), .changed = on_changed, .ctx = kube};
+        struct dv_view_options options = {.kind = dv_kind(kinds[i].kind),
+                                          .annotation = kinds[i].annotation,
+                                          .changed = on_changed,
+                                          .ctx = kube};
 
         kube->quota_views[i] =
             dv_view_open(dv_embedded_cluster(kube->options.embedded), &options, &err);

@@ -4,6 +4,7 @@
 #include "base/defs.h"
 #include "base/str.h"
 #include "cluster/embedded.h"
+#include "resource/object_pool.h"
 #include "resource/references.h"
 #include "resource/resource.h"
 #include "serve/auth.h"
@@ -54,7 +55,7 @@ static bool is_used(const struct dv_kube *kube, dv_str node, dv_str namespace,
     if (!dv_embedded_list(kube->options.embedded, &query, scratch, &page, &failure))
         return false; /* no selector can have such a name, so there is no such pod either */
     for (size_t i = 0; i < page.n_objects; i++)
-        if (uses(page.objects[i]->value, search))
+        if (uses(dv_object_unpack(page.objects[i])->value, search))
             return true;
     return false;
 }

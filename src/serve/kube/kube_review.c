@@ -85,9 +85,17 @@ static void find_audiences(const struct dv_api_token_review_spec *spec,
 static void decide_token(const struct dv_kube *kube, const struct dv_api_token_review_spec *spec,
                          struct dv_arena *arena, struct dv_api_token_review_status *status)
 {
+    static const struct dv_token of_this_api = {0}; /* it has no audiences */
     const struct dv_token *token = dv_tokens_find(kube->options.tokens, spec->token);
 
     *status = (struct dv_api_token_review_status){0};
+    if (!token && dv_kube_is_peer_token(kube, spec->token, arena, &status->user)) {
+        find_audiences(spec, &of_this_api, arena, status);
+        status->authenticated = status->n_audiences > 0;
+        if (status->authenticated)
+            return;
+        status->user = (struct dv_api_user_info){0};
+    }
     if (token && dv_kube_is_bound_there(kube, &token->user))
         find_audiences(spec, token, arena, status);
     if (status->n_audiences > 0) {

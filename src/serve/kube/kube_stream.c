@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "cluster/embedded.h"
+#include "resource/references.h"
 #include "resource/resource.h"
 #include "resource/status.h"
 #include "rest/rest.h"
@@ -14,8 +15,6 @@
 #include "serve/node/node_feed.h"
 #include "serve/pod_stream.h"
 #include "serve/tokens.h"
-
-#define MIRROR "kubernetes.io/config.mirror"
 
 /* A stream that is open or being opened; it is in the arena of the call. */
 struct streaming {
@@ -134,29 +133,19 @@ static void start(struct dv_kube_call *call, struct streaming *streaming)
 
 /* ---- the request ---- */
 
-/* Whether the pod is on this node. */
-static bool check_node(struct dv_kube_call *call, dv_str node)
+/* Whether the pod is on this node, whose containers can be reached. */
+static bool is_here(const struct dv_kube *kube, dv_str node)
 {
-    const struct dv_node_feed *feed = call->kube->options.feed;
+    const struct dv_node_feed *feed = kube->options.feed;
 
-    if (node.n == 0)
-        return bad_request(call,
-                           dv_str_printf(call->arena, "pod %.*s does not have a host assigned",
-                                         DV_FMT(call->route.name)));
-    if (call->kube->options.streams && feed && dv_str_eq(node, dv_node_feed_name(feed)))
-        return true;
-    dv_kube_reply_status(call, dv_status_new(503, DV_STR("ServiceUnavailable"), call->arena,
-                                             "the pod is on node \"%.*s\", whose containers cannot "
-                                             "be reached through this server",
-                                             DV_FMT(node)));
-    return false;
+    return kube->options.streams && feed && dv_str_eq(node, dv_node_feed_name(feed));
 }
 
 /* The runtime knows a static pod by what its mirror is the mirror of. */
 static dv_str runtime_uid(const struct dv_object *pod)
 {
-    const struct dv_str_entry *of =
-        dv_entry_find(pod->meta->annotations, pod->meta->n_annotations, DV_STR(MIRROR));
+    const struct dv_str_entry *of = dv_entry_find(pod->meta->annotations, pod->meta->n_annotations,
+                                                  DV_STR(DV_MIRROR_ANNOTATION));
 
     return of ? of->value : pod->meta->uid;
 }
@@ -198,8 +187,16 @@ void dv_kube_stream(struct dv_kube_call *call)
     value = pod->value;
     if (verb != DV_POD_PORT_FORWARD && !choose(call, &value->spec, streaming))
         return;
-    if (!check_node(call, value->spec.node_name))
+    if (value->spec.node_name.n == 0) {
+        (void)bad_request(call, dv_str_printf(call->arena, "pod %.*s does not have a host assigned",
+                                              DV_FMT(route->name)));
         return;
+    }
+    if (!is_here(call->kube, value->spec.node_name)) {
+        dv_kube_peer_stream(call, value->spec.node_name, streaming->stream.container,
+                            &streaming->options);
+        return;
+    }
     streaming->stream.pod_uid = dv_str_copy(runtime_uid(pod), call->arena);
     start(call, streaming);
 }

@@ -121,7 +121,7 @@ static void on_written(struct dv_request *op, const struct dv_api_status *failur
     bool is_new = op->verb == DV_VERB_CREATE || op->is_created;
 
     if (is_done_well(call, failure))
-        dv_kube_reply_object(call, is_new ? 201 : 200, op->object);
+        dv_kube_reply_written(call, is_new ? 201 : 200, op->object);
 }
 
 static void start(struct dv_kube_call *call, enum dv_verb verb,
@@ -144,6 +144,7 @@ static void start(struct dv_kube_call *call, enum dv_verb verb,
         op->is_dry_run = options->is_dry_run;
     }
     op->size_bytes = call->request->body.n;
+    op->gives_value = true; /* the body was read for this request alone */
     op->admit = dv_kube_admit;
     op->is_authentic = dv_kube_is_request_authentic;
     op->ctx = call;

@@ -1,6 +1,5 @@
 #include "serve/kubelet/node_logs.h"
 
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -14,6 +13,7 @@
 #include "rest/rest.h"
 #include "serve/kubelet/node_route.h"
 #include "serve/logs/pod_log.h"
+#include "workload/workload.h"
 
 #define NS_PER_S UINT64_C(1000000000)
 
@@ -28,18 +28,6 @@ static void reply_text(struct dv_rest_call *call, unsigned status, dv_str text)
     dv_rest_call_reply(call, status, text);
 }
 
-/* Whether the pod has a container of that name, of any kind. */
-static bool has_container(const struct dv_api_pod_spec *spec, dv_str name)
-{
-    for (size_t i = 0; i < spec->n_containers; i++)
-        if (dv_str_eq(spec->containers[i].name, name))
-            return true;
-    for (size_t i = 0; i < spec->n_init_containers; i++)
-        if (dv_str_eq(spec->init_containers[i].name, name))
-            return true;
-    return false;
-}
-
 /* Finds the pod that has the container. NULL: *text, in the arena, is the reference's reason for a
  * 404. */
 static const struct dv_object *find_pod(const struct dv_agent *agent,
@@ -51,7 +39,7 @@ static const struct dv_object *find_pod(const struct dv_agent *agent,
 
     if (!pod)
         *text = dv_str_printf(arena, "pod \"%.*s\" does not exist", DV_FMT(name));
-    else if (!has_container(&((const struct dv_api_pod *)pod->value)->spec, route->segments[3]))
+    else if (!dv_workload_container(pod->value, route->segments[3], NULL))
         *text = dv_str_printf(arena, "container \"%.*s\" not found in pod \"%.*s\"",
                               DV_FMT(route->segments[3]), DV_FMT(name));
     else

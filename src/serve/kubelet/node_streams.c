@@ -1,6 +1,5 @@
 #include "serve/kubelet/node_streams.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/arena.h"
@@ -10,6 +9,7 @@
 #include "rest/rest.h"
 #include "serve/kubelet/node_route.h"
 #include "serve/kubelet/node_target.h"
+#include "workload/workload.h"
 
 /* A stream that is open or being opened; in the arena of the call. */
 struct node_stream {
@@ -34,31 +34,17 @@ static void on_ended(struct dv_pod_stream *stream, const struct dv_err *err)
     (void)err;    /* the client knows */
 }
 
-/* Looks among containers of one sort; true: there is one of that name. */
-static bool find_tty(const struct dv_api_container *containers, size_t n, dv_str name,
-                     bool *has_tty)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (!dv_str_eq(containers[i].name, name))
-            continue;
-        *has_tty = containers[i].tty;
-        return true;
-    }
-    return false;
-}
-
 /* A process that is attached to has the terminal that it began with, whatever the client says. */
-static void set_terminal(const struct dv_api_pod_spec *spec, struct node_stream *stream)
+static void set_terminal(const struct dv_api_pod *pod, struct node_stream *stream)
 {
     struct dv_pod_stream_options *options = &stream->options;
-    bool has_tty = options->has_tty;
+    const struct dv_api_container *container =
+        dv_workload_container(pod, stream->stream.container, NULL);
 
     if (options->verb != DV_POD_ATTACH)
         return;
-    if (find_tty(spec->containers, spec->n_containers, stream->stream.container, &has_tty) ||
-        find_tty(spec->init_containers, spec->n_init_containers, stream->stream.container,
-                 &has_tty))
-        options->has_tty = has_tty;
+    if (container)
+        options->has_tty = container->tty;
     options->has_stderr &= !options->has_tty;
 }
 
@@ -81,7 +67,7 @@ void dv_node_streams_answer(const struct dv_agent *agent, struct dv_pod_streams 
         return;
     }
     stream->stream.container = target.container;
-    set_terminal(&((const struct dv_api_pod *)target.pod->value)->spec, stream);
+    set_terminal(target.pod->value, stream);
     stream->stream.call = call;
     stream->stream.request = request;
     stream->stream.pod_name = route->segments[2];

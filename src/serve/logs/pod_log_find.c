@@ -10,8 +10,6 @@
 #include "serve/logs/pod_logs.h"
 #include "serve/serve.h"
 
-#define MIRROR "kubernetes.io/config.mirror"
-
 /* Returns the UID by which the node knows the pod: a mirror stands for a static pod, and has the
  * UID of that in its annotation. */
 static dv_str uid_on_node(const struct dv_object *pod)
@@ -19,7 +17,8 @@ static dv_str uid_on_node(const struct dv_object *pod)
     const struct dv_str_entry *mirrored = NULL;
 
     if (dv_pod_is_mirror(pod->value))
-        mirrored = dv_entry_find(pod->meta->annotations, pod->meta->n_annotations, DV_STR(MIRROR));
+        mirrored = dv_entry_find(pod->meta->annotations, pod->meta->n_annotations,
+                                 DV_STR(DV_MIRROR_ANNOTATION));
     return mirrored ? mirrored->value : pod->meta->uid;
 }
 

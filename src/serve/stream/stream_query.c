@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/num.h"
 #include "base/str.h"
@@ -145,4 +146,28 @@ bool dv_pod_stream_parse(enum dv_pod_stream_verb verb, enum dv_pod_stream_naming
         return false;
     *options = read;
     return true;
+}
+
+static void print_flag(enum parameter which, bool is_set, struct dv_buf *query)
+{
+    if (is_set)
+        dv_buf_printf(query, "%s%.*s=1", query->n > 0 ? "&" : "",
+                      DV_FMT(names[DV_POD_STREAM_OF_NODE][which]));
+}
+
+void dv_pod_stream_print(const struct dv_pod_stream_options *options, struct dv_buf *query)
+{
+    const dv_str *of_node = names[DV_POD_STREAM_OF_NODE];
+
+    print_flag(STDIN, options->has_stdin, query);
+    print_flag(STDOUT, options->has_stdout, query);
+    print_flag(STDERR, options->has_stderr, query);
+    print_flag(TTY, options->has_tty, query);
+    for (size_t i = 0; i < options->n_command; i++) {
+        dv_buf_printf(query, "%s%.*s=", query->n > 0 ? "&" : "", DV_FMT(of_node[COMMAND]));
+        dv_rest_add_encoded(query, options->command[i]);
+    }
+    for (size_t i = 0; i < options->n_ports; i++)
+        dv_buf_printf(query, "%s%.*s=%u", query->n > 0 ? "&" : "", DV_FMT(of_node[PORTS]),
+                      options->ports[i]);
 }

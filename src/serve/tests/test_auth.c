@@ -11,6 +11,7 @@ enum who {
     DRIVER,
     NETWORK, /* a driver of devices without a node */
     WIDENED, /* a driver who may also read pods and nodes */
+    PROXY,   /* the API, as a client of node n1 */
     VIEWER,
     NOBODY,
 };
@@ -37,6 +38,8 @@ static struct dv_api_user_info user_of(enum who who, struct dv_arena *arena)
         viewer = dv_auth_driver(DV_STR("gpu.example.com"), DV_STR("n1"), arena);
         assert_true(dv_auth_widen(&viewer, also, DV_COUNT(also), arena, &err));
         return viewer;
+    case PROXY:
+        return dv_auth_node_proxy(DV_STR("n1"), arena);
     case VIEWER:
         return viewer;
     case NOBODY:
@@ -83,6 +86,17 @@ static void everybody_may_do_what_the_table_says(void **state)
         {VIEWER,  "create",                 "authentication.k8s.io", "selfsubjectreviews", "",        "",                "",      "",                                   true },
         {VIEWER,  "create",                 "authentication.k8s.io", "tokenreviews",       "",        "",                "",      "",                                   false},
         {NOBODY,  "create",                 "authentication.k8s.io", "selfsubjectreviews", "",        "",                "",      "",                                   false},
+        {PROXY,   "get",                    CORE,                    "nodes",              "proxy",   "",                "n1",    "",                                   true },
+        {PROXY,   "create",                 CORE,                    "nodes",              "proxy",   "",                "n1",    "",                                   true },
+        {PROXY,   "get",                    CORE,                    "nodes",              "proxy",   "",                "n2",    "",                                   false},
+        {PROXY,   "get",                    CORE,                    "nodes",              "proxy",   "",                "",      "",                                   false},
+        {PROXY,   "delete",                 CORE,                    "nodes",              "proxy",   "",                "n1",    "",                                   false},
+        {PROXY,   "get",                    CORE,                    "nodes",              "",        "",                "n1",    "",                                   false},
+        {PROXY,   "get",                    CORE,                    "nodes",              "log",     "",                "n1",    "",                                   false},
+        {PROXY,   "get",                    RESOURCE,                "nodes",              "proxy",   "",                "n1",    "",                                   false},
+        {PROXY,   "get",                    CORE,                    "pods",               "",        "a",               "n1",    "",                                   false},
+        {VIEWER,  "get",                    CORE,                    "nodes",              "proxy",   "",                "n1",    "",                                   false},
+        {NODE,    "get",                    CORE,                    "nodes",              "proxy",   "",                "n1",    "",                                   false},
         {NODE,    "get",                    CORE,                    "nodes",              "",        "",                "n1",    "",                                   true },
         {NODE,    "get",                    CORE,                    "nodes",              "",        "",                "n2",    "",                                   false},
         {NODE,    "list",                   CORE,                    "nodes",              "",        "",                "",      "",                                   false},

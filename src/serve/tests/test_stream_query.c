@@ -84,6 +84,38 @@ static void queries_are_read(void **state)
     }
 }
 
+/* What a node is asked for is what the client has asked for; its container is in the path. */
+static void a_node_is_asked_for_the_same(void **state)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+
+    (void)state;
+    for (size_t i = 0; i < DV_COUNT(cases); i++) {
+        DV_CLEANUP(dv_buf_fini) struct dv_buf query;
+        DV_CLEANUP(dv_buf_fini) struct dv_buf asked;
+        DV_CLEANUP(dv_buf_fini) struct dv_buf got;
+        struct dv_pod_stream_options options;
+        struct dv_err err;
+
+        dv_buf_init(&query, TEXT_BYTES_MAX);
+        dv_buf_init(&asked, TEXT_BYTES_MAX);
+        dv_buf_init(&got, TEXT_BYTES_MAX);
+        if (!cases[i].read)
+            continue;
+        assert_ok(dv_pod_stream_parse(cases[i].verb, cases[i].naming, dv_str_from_c(cases[i].query),
+                                      arena, &options, &err),
+                  &err);
+        options.container = DV_STR("");
+        print(&options, &asked);
+        dv_pod_stream_print(&options, &query);
+        assert_ok(dv_pod_stream_parse(cases[i].verb, DV_POD_STREAM_OF_NODE, dv_buf_str(&query),
+                                      arena, &options, &err),
+                  &err);
+        print(&options, &got);
+        assert_str(dv_buf_str(&got), dv_buf_c(&asked));
+    }
+}
+
 static void ports_have_a_limit(void **state)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
@@ -105,6 +137,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(queries_are_read),
+        cmocka_unit_test(a_node_is_asked_for_the_same),
         cmocka_unit_test(ports_have_a_limit),
     };
 

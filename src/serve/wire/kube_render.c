@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "pb/pb.h"
+#include "resource/object_pool.h"
 #include "resource/table.h"
 #include "json/json.h"
 
@@ -182,6 +183,7 @@ static void add_list_protobuf(const struct dv_render *render, const struct dv_li
                               const struct dv_api_list_meta *meta, struct dv_arena *arena,
                               struct dv_buf *buf)
 {
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
     bool is_whole = render->rendering.form == DV_FORM_OBJECT;
     struct dv_buf bare;
     size_t mark;
@@ -191,8 +193,11 @@ static void add_list_protobuf(const struct dv_render *render, const struct dv_li
     dv_encode_pb(&dv_message_list_meta, meta, &bare);
     dv_pb_end(&bare, mark);
     for (size_t i = 0; i < page->n_objects; i++) {
+        struct dv_object whole;
+
+        dv_arena_reset(scratch);
         mark = dv_pb_begin(&bare, 2);
-        add_bare(render, page->objects[i]->value, &bare);
+        add_bare(render, dv_object_read(page->objects[i], scratch, &whole)->value, &bare);
         dv_pb_end(&bare, mark);
     }
     add_envelope(is_whole ? print_version(render->version, arena)
@@ -251,6 +256,9 @@ void dv_render_list_begin(const struct dv_render *render, const struct dv_list_p
 void dv_render_list_item(const struct dv_render *render, const struct dv_object *object,
                          bool is_first, struct dv_arena *arena, struct dv_buf *buf)
 {
+    struct dv_object whole;
+
+    object = dv_object_read(object, arena, &whole);
     if (!is_first)
         dv_buf_add_char(buf, ',');
     if (render->rendering.form == DV_FORM_TABLE)
@@ -270,6 +278,7 @@ void dv_render_list_end(struct dv_buf *buf)
 void dv_render_list(const struct dv_render *render, const struct dv_list_page *page,
                     struct dv_arena *arena, struct dv_buf *buf)
 {
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
     int64_t n_remaining;
     struct dv_api_list_meta meta;
 
@@ -279,8 +288,10 @@ void dv_render_list(const struct dv_render *render, const struct dv_list_page *p
         return;
     }
     dv_render_list_begin(render, page, arena, buf);
-    for (size_t i = 0; i < page->n_objects; i++)
-        dv_render_list_item(render, page->objects[i], i == 0, arena, buf);
+    for (size_t i = 0; i < page->n_objects; i++) {
+        dv_arena_reset(scratch);
+        dv_render_list_item(render, page->objects[i], i == 0, scratch, buf);
+    }
     dv_buf_add_c(buf, "]}");
 }
 
@@ -330,25 +341,35 @@ static void add_frame(const char *type, dv_str envelope, struct dv_buf *buf)
 
 static void begin_line(const char *type, struct dv_buf *buf)
 {
-    dv_buf_printf(buf, "{\"type\":\"%s\",\"object\":", type);
+    dv_buf_add_c(buf, "{\"type\":\"");
+    dv_buf_add_c(buf, type);
+    dv_buf_add_c(buf, "\",\"object\":");
+}
+
+void dv_render_event_of(enum dv_media media, const char *type, dv_str object, struct dv_buf *buf)
+{
+    if (media == DV_MEDIA_PROTOBUF) {
+        add_frame(type, object, buf);
+        return;
+    }
+    begin_line(type, buf);
+    dv_buf_add(buf, object);
+    dv_buf_add_c(buf, "}\n");
 }
 
 void dv_render_event(const struct dv_render *render, const char *type,
                      const struct dv_object *object, bool has_columns, struct dv_arena *arena,
                      struct dv_buf *buf)
 {
-    struct dv_buf envelope;
+    struct dv_buf bytes;
 
-    if (!is_protobuf(render)) {
-        begin_line(type, buf);
-        add_object_json(render, object, has_columns, arena, buf);
-        dv_buf_add_c(buf, "}\n");
-        return;
-    }
-    dv_buf_init(&envelope, BYTES_MAX);
-    add_object_protobuf(render, object->value, arena, &envelope);
-    add_frame(type, dv_buf_str(&envelope), buf);
-    dv_buf_fini(&envelope);
+    dv_buf_init(&bytes, BYTES_MAX);
+    if (is_protobuf(render))
+        add_object_protobuf(render, object->value, arena, &bytes);
+    else
+        add_object_json(render, object, has_columns, arena, &bytes);
+    dv_render_event_of(render->rendering.media, type, dv_buf_str(&bytes), buf);
+    dv_buf_fini(&bytes);
 }
 
 void dv_render_bookmark(const struct dv_render *render, uint64_t version, bool is_initial_end,
@@ -371,18 +392,12 @@ void dv_render_bookmark(const struct dv_render *render, uint64_t version, bool i
 void dv_render_error_event(enum dv_media media, const struct dv_api_status *status,
                            struct dv_buf *buf)
 {
-    struct dv_buf envelope;
+    struct dv_buf bytes;
 
-    if (media != DV_MEDIA_PROTOBUF) {
-        begin_line("ERROR", buf);
-        dv_render_status(media, status, buf);
-        dv_buf_add_c(buf, "}\n");
-        return;
-    }
-    dv_buf_init(&envelope, BYTES_MAX);
-    dv_render_status(media, status, &envelope);
-    add_frame("ERROR", dv_buf_str(&envelope), buf);
-    dv_buf_fini(&envelope);
+    dv_buf_init(&bytes, BYTES_MAX);
+    dv_render_status(media, status, &bytes);
+    dv_render_event_of(media, "ERROR", dv_buf_str(&bytes), buf);
+    dv_buf_fini(&bytes);
 }
 
 bool dv_render_restyle(dv_str json, bool is_yaml, struct dv_buf *out, struct dv_err *err)

@@ -48,6 +48,8 @@ void dv_render_message(enum dv_media media, const struct dv_message *message, co
 void dv_render_event(const struct dv_render *render, const char *type,
                      const struct dv_object *object, bool has_columns, struct dv_arena *arena,
                      struct dv_buf *buf);
+/* Prints an event of an object that dv_render_object has printed. */
+void dv_render_event_of(enum dv_media media, const char *type, dv_str object, struct dv_buf *buf);
 /* Prints an object that has only the version; `is_initial_end`: all objects that existed at the
  * start have been sent. */
 void dv_render_bookmark(const struct dv_render *render, uint64_t version, bool is_initial_end,
