@@ -390,6 +390,28 @@ DV_CHECKED bool dv_claim_apply(struct dv_claim_state *state, bool is_prepare, dv
                                const struct dv_claim_answer *answers, size_t n_answers,
                                struct dv_err *err);
 
+/* ---- devices that drivers of 1.30 offer ---- */
+
+/* Of a message of NodeListAndWatchResources: the kubelets of 1.30 took no larger one. */
+#define DV_CLAIM_OFFER_BYTES_MAX (4u << 20)
+/* With all the attributes that they may have they hold the loop for about 10 ms. */
+#define DV_CLAIM_OFFER_DEVICES_MAX 512u
+/* Of the things that are left out so many are named. */
+#define DV_CLAIM_OFFER_LEFT_OUT_MAX 8u
+
+struct dv_claim_offer {
+    struct dv_api_device *devices; /* as today's API takes them */
+    size_t n_devices;
+    const dv_str *left_out; /* "device \"a.b\": its name is not ...": the first of them */
+    size_t n_named;
+    size_t n_left_out; /* devices and attributes */
+};
+
+/* Decodes one NodeListAndWatchResourcesResponse of v1alpha3; texts stay in `message`.
+ * DV_INVALID_ARGUMENT: it is none. DV_RESOURCE_EXHAUSTED: it has more than is taken. */
+DV_CHECKED bool dv_claim_offer_decode(dv_str message, struct dv_arena *arena,
+                                      struct dv_claim_offer *offer, struct dv_err *err);
+
 /* ---- health of devices ---- */
 
 enum dv_claim_health {

@@ -33,6 +33,7 @@ struct dv_claim_batch;
 struct dv_claim_job;
 struct dv_claim_step;
 struct dv_claim_manager;
+struct dv_claim_offer;
 struct dv_cluster;
 struct dv_store;
 
@@ -41,10 +42,11 @@ struct dv_claim_manager_options {
     uint32_t table;             /* of the store, for this module alone */
     struct dv_cluster *cluster; /* NULL: there is none, or it comes with dv_claim_manager_connect */
     dv_str node_name;
-    dv_str boot_id;         /* of the kernel */
-    struct dv_guard *guard; /* of peers; NULL: all may; outlives the manager */
-    bool is_strict;         /* refuse at once and take today's services only, as the reference */
-    bool takes_groups;      /* the gate DRAWorkloadResourceClaims */
+    dv_str boot_id;                    /* of the kernel */
+    struct dv_guard *guard;            /* of peers; NULL: all may; outlives the manager */
+    struct dv_grpc_observer *observer; /* of calls to drivers; may be NULL; likewise */
+    bool is_strict;    /* refuse at once and take today's services only, as the reference */
+    bool takes_groups; /* the gate DRAWorkloadResourceClaims */
     /* Whether the node still has this pod; called from dv_claim_manager_set_ready on. NULL: all
      * pods are wanted. */
     bool (*is_wanted)(void *ctx, dv_str pod_uid);
@@ -57,6 +59,11 @@ struct dv_claim_manager_options {
     void (*changed)(void *ctx);
     /* Called when the health of devices that these pods hold has changed. May be NULL. */
     void (*pods_changed)(void *ctx, const dv_str *pod_uids, size_t n_pod_uids);
+    /* Called when a driver of 1.30 has told which devices it offers, all of them, and with NULL
+     * when it tells no more: what is published then stays until the driver's slices are wiped.
+     * Neither is called from within a function of this header but dv_claim_manager_close. NULL:
+     * nobody is interested, and drivers are not asked. */
+    void (*offered)(void *ctx, dv_str driver, const struct dv_claim_offer *offer);
     /* Called when an operation that was asked for has ended, for
      * dra_operations_duration_seconds. */
     void (*operation_ended)(void *ctx, const char *name, bool is_error, uint64_t ns);

@@ -77,19 +77,30 @@ void davit_log_to(enum davit_log_level level,
 
 /* ---- the driver ---- */
 
-struct davit_driver *dv_lib_driver_new(struct dv_clock *clock, struct dv_err *err)
+static struct davit_driver *new_driver(struct dv_loop *loop)
 {
     struct davit_driver *driver = DV_ALLOC(struct davit_driver);
 
-    driver->loop = dv_loop_new(clock, err);
-    if (!driver->loop) {
-        free(driver);
-        return NULL;
-    }
+    driver->loop = loop;
     dv_list_init(&driver->plugins);
     dv_list_init(&driver->dras);
     dv_list_init(&driver->polls);
     dv_list_init(&driver->signals);
+    return driver;
+}
+
+struct davit_driver *dv_lib_driver_new(struct dv_clock *clock, struct dv_err *err)
+{
+    struct dv_loop *loop = dv_loop_new(clock, err);
+
+    return loop ? new_driver(loop) : NULL;
+}
+
+struct davit_driver *dv_lib_driver_embedded(struct dv_loop *loop)
+{
+    struct davit_driver *driver = new_driver(loop);
+
+    driver->is_embedded = true;
     return driver;
 }
 

@@ -152,6 +152,7 @@ static void ask(struct dv_claim_batch *batch)
         .message = on_message,
         .done = on_done,
         .deadline_ms = dv_loop_now_ms(claims->loop) + CALL_TIMEOUT_MS,
+        .pod_uid = batch->operation->priv.pod_uid,
     };
     batch->is_calling = true;
     batch->asked_ns = dv_loop_now_ns(claims->loop);

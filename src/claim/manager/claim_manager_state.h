@@ -31,6 +31,11 @@ struct dv_instance {
     struct dv_link link; /* in the manager's list, until the channel is closed */
     struct dv_call health_call;
     struct dv_timer health_timer;
+    struct dv_call offer_call; /* offer_stream.c */
+    struct dv_timer offer_timer;
+    uint64_t offer_pause_ms; /* the next one */
+    uint64_t offer_left_out; /* hash of what was logged last */
+    bool is_offering;
     bool is_closing;
     char text[];
 };
@@ -81,6 +86,11 @@ struct dv_instance *dv_instance_open(struct dv_claim_manager *claims,
                                      const struct dv_plugin_info *info, enum dv_dra_service service,
                                      struct dv_err *err);
 void dv_instance_close(struct dv_instance *instance);
+
+/* offer_stream.c */
+/* Asks a driver of before 1.31 which devices it offers, as long as the instance is open. */
+void dv_instance_watch_offers(struct dv_instance *instance);
+void dv_instance_stop_offers(struct dv_instance *instance);
 
 /* wipe.c */
 /* To be called after every change of a driver's instances or their connections. */

@@ -144,7 +144,11 @@ struct dv_instance *dv_instance_open(struct dv_claim_manager *claims,
     struct dv_instance *instance =
         dv_alloc(sizeof(*instance) + info->name.n + info->endpoint.n + 1);
     struct dv_channel_options options = {
-        .allows = may_serve, .changed = on_channel, .ctx = instance};
+        .allows = may_serve,
+        .changed = on_channel,
+        .ctx = instance,
+        .observer = claims->options.observer,
+    };
     char *at = instance->text;
 
     instance->claims = claims;
@@ -165,6 +169,7 @@ struct dv_instance *dv_instance_open(struct dv_claim_manager *claims,
     dv_list_push(&claims->instances, &instance->link);
     if (instance->base.health != DV_DRA_HEALTH_NONE)
         watch_health(instance);
+    dv_instance_watch_offers(instance);
     dv_log(DV_LOG_INFO, "claim: driver registered", DV_F_STR("driver", instance->base.driver),
            DV_F_STR("endpoint", instance->base.endpoint),
            DV_F_C("service", dv_dra_service_name(service)));
@@ -182,6 +187,7 @@ void dv_instance_close(struct dv_instance *instance)
         return;
     instance->is_closing = true;
     dv_timer_cancel(&instance->health_timer);
+    dv_instance_stop_offers(instance);
     dv_dra_remove(claims->drivers, &instance->base);
     if (!claims->is_closing)
         dv_claim_manager_evaluate(claims, instance->base.driver);

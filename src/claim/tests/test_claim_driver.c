@@ -301,6 +301,7 @@ static const struct {
     {"v1.DRAResourceHealth",       {{"/v1.DRAResourceHealth/NodeWatchResources", watch}, {NULL, NULL}}},
     {"v1alpha1.DRAResourceHealth",
      {{"/v1alpha1.DRAResourceHealth/NodeWatchResources", watch}, {NULL, NULL}}                        },
+    {"1.30.0",                     {{"/v1alpha3.Node/NodeListAndWatchResources", watch}, {NULL, NULL}}},
 };
 
 static bool has_version(const struct driver *driver, const char *version)
@@ -425,12 +426,20 @@ bool driver_has(const struct driver *driver, const char *uid)
 
 /* ---- health ---- */
 
+void driver_send(struct driver *driver, dv_str message)
+{
+    struct dv_h2_msg *msg = dv_h2_msg_copy(message);
+    struct dv_err err;
+
+    assert_non_null(driver->watch);
+    assert_ok(dv_server_call_send(driver->watch, msg, &err), &err);
+    dv_h2_msg_unref(msg);
+}
+
 void driver_tell_health(struct driver *driver, const char *devices)
 {
     dv_str rest = dv_str_from_c(devices);
-    struct dv_h2_msg *msg;
     struct dv_buf buf;
-    struct dv_err err;
     dv_str word;
 
     dv_buf_init(&buf, SIZE_MAX);
@@ -448,9 +457,6 @@ void driver_tell_health(struct driver *driver, const char *devices)
         dv_pb_add_bytes(&buf, 5, dv_str_slice(word, colon + 1, word.n));
         dv_pb_end(&buf, mark);
     }
-    msg = dv_h2_msg_copy(dv_buf_str(&buf));
-    assert_non_null(driver->watch);
-    assert_ok(dv_server_call_send(driver->watch, msg, &err), &err);
-    dv_h2_msg_unref(msg);
+    driver_send(driver, dv_buf_str(&buf));
     dv_buf_fini(&buf);
 }

@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/list.h"
 #include "base/map.h"
+#include "base/str.h"
 #include "claim/claim_manager.h"
 #include "cluster/cluster.h"
 #include "plugin/plugin.h"
@@ -59,7 +60,7 @@ struct driver {
     struct dv_buf methods;        /* of the calls, each once after the other, with a space */
     struct dv_map prepared;       /* by uid */
     struct dv_list held;          /* calls that wait */
-    struct dv_server_call *watch; /* of health; NULL: nobody watches */
+    struct dv_server_call *watch; /* of health or offers; NULL: nobody watches */
     int n_watches;
     int n_unrecorded; /* claims that were asked for without a record on the disk */
     struct dv_plugin_registration registration;
@@ -123,6 +124,8 @@ void driver_deregister(struct driver *driver);
 void driver_stop(struct driver *driver);   /* the process ends; what it prepared stays */
 void driver_end(struct driver *driver);    /* and its memory */
 void driver_answer(struct driver *driver); /* what it holds, in its manner */
+/* To who watches its health, or what it offers. */
+void driver_send(struct driver *driver, dv_str message);
 /* "pool/dev=1:message ..." with the numbers of the protocol. */
 void driver_tell_health(struct driver *driver, const char *devices);
 bool driver_has(const struct driver *driver, const char *uid);

@@ -8,6 +8,7 @@
 #include "cluster/remote.h"
 #include "lib/common/driver.h"
 #include "lib/dra/dra_slices.h"
+#include "lib/lib_embed.h"
 
 /* ---- what the driver and the log are told ---- */
 
@@ -243,12 +244,19 @@ static void open_publisher(struct davit_dra *dra)
 static void free_dra(struct dv_lib_parts *parts)
 {
     struct davit_dra *dra = DV_CONTAINER(parts, struct davit_dra, parts);
+    struct davit_driver *driver = dra->driver;
+    dv_closed_fn *closed = dra->closed;
+    void *closed_ctx = dra->closed_ctx;
 
     dv_lib_health_fini(&dra->health);
     dv_lib_publisher_fini(&dra->publisher);
     dv_link_remove(&dra->link);
     dv_arena_free(dra->arena);
     free(dra);
+    if (driver->is_embedded)
+        free(driver);
+    if (closed)
+        closed(closed_ctx);
 }
 
 struct davit_dra *dv_lib_dra_open(struct davit_driver *driver,
@@ -276,6 +284,12 @@ struct davit_dra *dv_lib_dra_open(struct davit_driver *driver,
     }
     davit_dra_close(dra);
     return NULL;
+}
+
+struct davit_dra *dv_lib_dra_embed(struct dv_loop *loop, const struct davit_dra_options *options,
+                                   struct dv_cluster *cluster, struct dv_err *err)
+{
+    return dv_lib_dra_open(dv_lib_driver_embedded(loop), options, cluster, err);
 }
 
 struct davit_dra *davit_dra_open(struct davit_driver *driver,
@@ -315,6 +329,13 @@ void davit_dra_close(struct davit_dra *dra)
         dv_remote_close(dra->remote, dv_lib_part_closed, &dra->parts);
     }
     dv_lib_part_closed(&dra->parts);
+}
+
+void dv_lib_dra_remove(struct davit_dra *dra, dv_closed_fn *closed, void *ctx)
+{
+    dra->closed = closed;
+    dra->closed_ctx = ctx;
+    davit_dra_close(dra);
 }
 
 /* ---- what is wanted, and what was done ---- */

@@ -18,6 +18,7 @@
 #include "lib/dra/dra_health.h"
 #include "lib/dra/dra_job.h"
 #include "lib/dra/dra_publish.h"
+#include "loop/loop.h"
 
 struct dv_arena;
 struct dv_cluster;
@@ -59,6 +60,8 @@ struct davit_dra {
     size_t n_versions;
     struct dv_lib_health health;
     struct dv_lib_publisher publisher;
+    dv_closed_fn *closed; /* lib_embed.h; NULL: nobody waits for the end */
+    void *closed_ctx;
 };
 
 /* Opens with this cluster in place of the one that the options lead to; NULL: that of the
