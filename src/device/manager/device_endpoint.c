@@ -273,6 +273,7 @@ struct dv_endpoint *dv_endpoint_open(struct dv_device_manager *devices,
         .message_bytes_max = DV_DEVICE_LIST_BYTES_MAX,
         .allows = may_serve,
         .changed = on_channel,
+        .observer = devices->options.observer,
     };
 
     if (!check_caller(devices, open->caller, err))

@@ -239,6 +239,7 @@ bool dv_device_manager_serve(struct dv_device_manager *devices, struct dv_err *e
         .allows = may_call,
         .complaint = on_complaint,
         .ctx = devices,
+        .observer = devices->options.observer,
     };
     dv_str path = dv_str_printf(arena, "%.*s/kubelet.sock", DV_FMT(devices->plugin_dir));
 

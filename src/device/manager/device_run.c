@@ -132,6 +132,8 @@ static bool ask(struct dv_device_run *run, const struct dv_device_step *step)
     memset(&run->priv.call, 0, sizeof(run->priv.call));
     run->priv.call.message = on_message;
     run->priv.call.done = on_done;
+    run->priv.call.pod_uid = run->priv.operation->request.pod_uid;
+    run->priv.call.container = run->priv.operation->request.container;
     run->priv.call.deadline_ms = dv_loop_now_ms(devices->loop) + timeout_of(step->kind);
     run->priv.is_calling = run->has_asked = true;
     run->priv.asked_ns = dv_loop_now_ns(devices->loop);
