@@ -51,6 +51,7 @@ enum dv_node_table {
     DV_TABLE_TOKENS,  /* of the embedded API: who may use it */
     DV_TABLE_CLAIMS,  /* of module claim */
     DV_TABLE_RUNS,    /* of this module: what was told about containers, by the pod's uid */
+    DV_TABLE_LEASES,  /* of module lease */
 };
 extern const struct dv_store_schema dv_node_schema;
 
@@ -71,6 +72,7 @@ enum dv_pod_origin {
     DV_POD_ORIGIN_API,    /* the API has it on this node */
     DV_POD_ORIGIN_IMPORT, /* a kubelet had it: only its uid is known */
     DV_POD_ORIGIN_FILE,   /* a file of this node describes it: a static pod */
+    DV_POD_ORIGIN_LEASE,  /* a lease holds devices by it; nobody has written it */
 };
 /* Whether the agent looks after pods of this origin: it releases them, and tells how they ended. */
 bool dv_pod_origin_is_agents(enum dv_pod_origin origin);
@@ -149,6 +151,10 @@ struct dv_pods_options {
     struct dv_cdi_dirs *cdi; /* NULL: CDI names are taken as they are */
     enum dv_ledger_mode ledger;
     dv_str node_name; /* kept */
+    /* Where it is kept over restarts, but not over boots, which pods nobody has asked how to start;
+     * empty: that is forgotten. */
+    dv_str marks_dir;
+    dv_str boot_id; /* of the kernel */
     uint64_t wait_ms;
     bool is_strict; /* refuse at once, as the reference does */
     /* Called when pods came, went, wait for something else, or something was told about their

@@ -1,23 +1,18 @@
 #include "pod/admission/owner.h"
 
 #include <stdlib.h>
-#include <sys/stat.h>
 
 #include "base/arena.h"
 #include "base/err.h"
-#include "base/file.h"
 #include "base/log.h"
 #include "base/num.h"
 #include "base/str.h"
 #include "loop/loop.h"
 #include "pod/admission/pods.h"
-#include "pod/admission/process.h"
+#include "pod/group.h"
 #include "pod/pod.h"
+#include "pod/process.h"
 
-/* Bounds for files of the kernel: lines of numbers, key and value, and the numbers of processes. */
-#define STAT_BYTES_MAX 4096u
-#define EVENTS_BYTES_MAX 4096u
-#define PROCS_BYTES_MAX (1u << 20)
 /* A control group of version 1 sends no event when it becomes empty, so it is read this often. */
 #define LOOK_MS 1000u
 /* Pauses between attempts to release a pod that has ended. */
@@ -33,69 +28,15 @@ struct dv_owner {
     bool was_used;             /* the control group has had processes */
 };
 
-/* ---- control groups ---- */
-
-static dv_str cgroup_dir(dv_str cgroup, struct dv_arena *arena)
-{
-    return dv_str_starts_with(cgroup, DV_STR("/sys/"))
-               ? cgroup
-               : dv_str_printf(arena, "/sys/fs/cgroup/%.*s", DV_FMT(cgroup));
-}
-
-static bool is_dir(dv_str path, struct dv_arena *arena)
-{
-    struct stat st;
-
-    return stat(dv_str_to_c(path, arena), &st) == 0 && S_ISDIR(st.st_mode);
-}
-
-/* Whether any process is in the control group or, where the kernel tells (version 2), below it. */
-static bool is_used(dv_str dir, struct dv_arena *arena)
-{
-    dv_str events = dv_str_printf(arena, "%.*s/cgroup.events", DV_FMT(dir));
-    dv_str procs = dv_str_printf(arena, "%.*s/cgroup.procs", DV_FMT(dir));
-    struct dv_err absent;
-    dv_str text;
-    dv_str line;
-
-    if (dv_file_read(events, EVENTS_BYTES_MAX, arena, &text, &absent)) {
-        while (dv_str_split(&text, '\n', &line))
-            if (dv_str_eq(line, DV_STR("populated 1")))
-                return true;
-        return false;
-    }
-    return dv_file_read(procs, PROCS_BYTES_MAX, arena, &text, &absent) && dv_str_trim(text).n > 0;
-}
-
-/* Whether processes have ever run in the control group, where the kernel counts their time: they
- * may have come and gone between two looks. */
-static bool has_run(dv_str dir, struct dv_arena *arena)
-{
-    const dv_str key = DV_STR("usage_usec ");
-    dv_str stat = dv_str_printf(arena, "%.*s/cpu.stat", DV_FMT(dir));
-    dv_str usage = dv_str_printf(arena, "%.*s/cpuacct.usage", DV_FMT(dir));
-    struct dv_err absent;
-    dv_str text;
-    dv_str line;
-
-    if (dv_file_read(usage, STAT_BYTES_MAX, arena, &text, &absent))
-        return !dv_str_eq(dv_str_trim(text), DV_STR("0"));
-    if (!dv_file_read(stat, STAT_BYTES_MAX, arena, &text, &absent))
-        return false;
-    while (dv_str_split(&text, '\n', &line))
-        if (dv_str_starts_with(line, key))
-            return !dv_str_eq(dv_str_slice(line, key.n, line.n), DV_STR("0"));
-    return false;
-}
-
 /* ---- at admission ---- */
 
 bool dv_owner_settle(struct dv_pod_spec *spec, struct dv_arena *arena, struct dv_err *err)
 {
-    if (spec->owner_cgroup.n > 0 && !is_dir(cgroup_dir(spec->owner_cgroup, arena), arena))
+    if (spec->owner_cgroup.n > 0 &&
+        !dv_group_exists(dv_group_dir(spec->owner_cgroup, arena), arena))
         return dv_fail(err, DV_INVALID_ARGUMENT,
                        "annotation " DV_POD_OWNER_CGROUP ": there is no control group %.*s",
-                       DV_FMT(cgroup_dir(spec->owner_cgroup, arena)));
+                       DV_FMT(dv_group_dir(spec->owner_cgroup, arena)));
     if (spec->owner_pid == 0)
         return true;
     spec->owner_start = dv_process_start(spec->owner_pid, arena);
@@ -185,11 +126,11 @@ static void on_ended(struct dv_process *process)
 /* Whether the control group has had processes and has none now. */
 static bool is_empty_again(struct dv_owner *owner, struct dv_arena *arena)
 {
-    dv_str dir = cgroup_dir(owner->pod->spec.owner_cgroup, arena);
-    bool has_any = is_used(dir, arena);
+    dv_str dir = dv_group_dir(owner->pod->spec.owner_cgroup, arena);
+    bool has_any = dv_group_is_used(dir, arena);
 
-    owner->was_used = owner->was_used || has_any || has_run(dir, arena);
-    return !is_dir(dir, arena) || (owner->was_used && !has_any);
+    owner->was_used = owner->was_used || has_any || dv_group_has_run(dir, arena);
+    return !dv_group_exists(dir, arena) || (owner->was_used && !has_any);
 }
 
 static void on_look(struct dv_timer *timer)

@@ -15,10 +15,9 @@
 #define OLD_OWNER_START "davit.node/owner-start"
 
 static const char *const origins[] = {
-    [DV_POD_ORIGIN_NODE] = "node",
-    [DV_POD_ORIGIN_API] = "api",
-    [DV_POD_ORIGIN_IMPORT] = "import",
-    [DV_POD_ORIGIN_FILE] = "file",
+    [DV_POD_ORIGIN_NODE] = "node",     [DV_POD_ORIGIN_API] = "api",
+    [DV_POD_ORIGIN_IMPORT] = "import", [DV_POD_ORIGIN_FILE] = "file",
+    [DV_POD_ORIGIN_LEASE] = "lease",
 };
 
 bool dv_pod_origin_is_agents(enum dv_pod_origin origin)

@@ -16,6 +16,7 @@
 #include "pod/admission/admission.h"
 #include "pod/admission/holdings.h"
 #include "pod/admission/owner.h"
+#include "pod/admission/pod_marks.h"
 #include "pod/admission/pod_row.h"
 #include "pod/admission/pods.h"
 #include "pod/admission/runs.h"
@@ -25,7 +26,7 @@
 static const char *const tables[] = {
     [DV_TABLE_DEVICES] = "devices", [DV_TABLE_PODS] = "pods",     [DV_TABLE_OBJECTS] = "objects",
     [DV_TABLE_META] = "meta",       [DV_TABLE_TOKENS] = "tokens", [DV_TABLE_CLAIMS] = "claims",
-    [DV_TABLE_RUNS] = "runs",
+    [DV_TABLE_RUNS] = "runs",       [DV_TABLE_LEASES] = "leases",
 };
 const struct dv_store_schema dv_node_schema = {.tables = tables, .n_tables = DV_COUNT(tables)};
 
@@ -282,6 +283,7 @@ static void free_pods(struct dv_pods *pods)
     dv_arena_free(pods->changed_arena);
     dv_map_fini(&pods->by_uid);
     dv_map_fini(&pods->by_name);
+    dv_pod_marks_close(pods->marks);
     free(pods);
 }
 
@@ -381,12 +383,19 @@ static bool load_row(void *ctx, const struct dv_store_row *row, struct dv_err *e
     pod->row = text;
     pod->state = DV_POD_ADMITTED;
     pod->was_admitted = true;
-    /* whether a container was started is not on the disk, so the pod gets its grace period */
-    pod->may_run = true;
+    /* without a mark it may be that a container was started, and the pod gets its grace period */
+    pod->may_run = !dv_pod_marks_has(pods->marks, spec.ref.uid);
     dv_pods_add(pods, pod);
     dv_device_activate_pod(dv_device_manager_state(pods->options.devices), spec.ref.uid);
     pod->owner = dv_owner_watch(pod);
     return true;
+}
+
+static bool is_known(const void *ctx, dv_str uid)
+{
+    const struct dv_pods *pods = ctx;
+
+    return dv_map_get(&pods->by_uid, uid) != NULL;
 }
 
 struct dv_pods *dv_pods_open(struct dv_loop *loop, const struct dv_pods_options *options,
@@ -404,6 +413,7 @@ struct dv_pods *dv_pods_open(struct dv_loop *loop, const struct dv_pods_options 
     dv_map_init(&pods->runs);
     dv_list_init(&pods->waiting);
     dv_list_init(&pods->claim_ops);
+    pods->marks = dv_pod_marks_open(options->marks_dir, options->boot_id);
     pods->holdings = dv_holdings_new(pods);
     if (!dv_store_load(options->store, DV_TABLE_PODS, load_row, pods, err) ||
         !dv_store_load(options->store, DV_TABLE_RUNS, dv_runs_load, pods, err)) {
@@ -411,6 +421,7 @@ struct dv_pods *dv_pods_open(struct dv_loop *loop, const struct dv_pods_options 
         free_pods(pods);
         return NULL;
     }
+    dv_pod_marks_sweep(pods->marks, is_known, pods);
     /* The store is the only source of pods: a device whose pod is not in it is free. */
     dv_device_set_sources_ready(state, true);
     (void)dv_device_collect(state); /* the number of pods that it collected is not needed */

@@ -61,12 +61,13 @@ struct dv_pod_rewrite {
 struct dv_pods {
     struct dv_loop *loop;
     struct dv_pods_options options;
-    struct dv_map by_uid;     /* dv_pod */
-    struct dv_map ended;      /* uids of pods that the API does not know to have ended */
-    struct dv_map by_name;    /* the latest of that name */
-    struct dv_map runs;       /* dv_runs: what was told about containers, by the pod's uid */
-    struct dv_list waiting;   /* dv_pod_admission, for devices */
-    struct dv_list claim_ops; /* dv_pod_operation, whose claims are asked for */
+    struct dv_pod_marks *marks; /* of those that nobody has asked how to start; may be NULL */
+    struct dv_map by_uid;       /* dv_pod */
+    struct dv_map ended;        /* uids of pods that the API does not know to have ended */
+    struct dv_map by_name;      /* the latest of that name */
+    struct dv_map runs;         /* dv_runs: what was told about containers, by the pod's uid */
+    struct dv_list waiting;     /* dv_pod_admission, for devices */
+    struct dv_list claim_ops;   /* dv_pod_operation, whose claims are asked for */
     struct dv_task look_task;
     struct dv_task changed_task;
     struct dv_map changed;          /* the uids of pods that have changed, until that is told */

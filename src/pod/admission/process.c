@@ -1,6 +1,7 @@
-#include "pod/admission/process.h"
+#include "pod/process.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <syscall.h>
 #include <unistd.h>
 
@@ -117,6 +118,13 @@ void dv_process_stop(struct dv_process *process)
     if (process->fd >= 0)
         (void)close(process->fd); /* nothing was written to it */
     process->fd = -1;
+}
+
+bool dv_process_signal(const struct dv_process *process, int signum)
+{
+    if (process->fd >= 0)
+        return syscall(SYS_pidfd_send_signal, process->fd, signum, NULL, 0) == 0;
+    return process->loop && is_there(process) && kill((pid_t)process->pid, signum) == 0;
 }
 
 bool dv_process_is_watched(const struct dv_process *process)

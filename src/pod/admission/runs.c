@@ -14,9 +14,10 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "loop/loop.h"
+#include "pod/admission/pod_marks.h"
 #include "pod/admission/pods.h"
-#include "pod/admission/process.h"
 #include "pod/pod.h"
+#include "pod/process.h"
 #include "resource/resource.h"
 #include "json/json.h"
 
@@ -425,6 +426,10 @@ void dv_pods_tell_started(struct dv_pods *pods, struct dv_pod_telling *telling,
         pod = NULL;
     }
     if (!pod || !may_start(run, pid, start, &is_same, err)) {
+        refuse(telling);
+        return;
+    }
+    if (!pod->may_run && !dv_pod_marks_remove(pods->marks, pod->spec.ref.uid, err)) {
         refuse(telling);
         return;
     }

@@ -52,10 +52,27 @@ static bool may_prepare(struct dv_claim_operation *claims,
     return false;
 }
 
+/* A claim that is not allocated, or not reserved for the pod, stays so when the pod came from a
+ * client of the node: the API's scheduler, which does both, knows only the pods of the API. */
+static const struct dv_err *with_advice(const struct dv_pod_operation *op, const struct dv_err *err,
+                                        struct dv_err *own)
+{
+    bool is_not_given = err->code == DV_UNAVAILABLE || err->code == DV_PERMISSION_DENIED;
+
+    if (!is_not_given || op->pod->spec.origin != DV_POD_ORIGIN_NODE || op->pods->options.is_strict)
+        return err;
+    (void)dv_fail(own, err->code,
+                  "%s; claims are allocated for pods that are created through the API: create it "
+                  "there, or take a lease",
+                  err->msg);
+    return own;
+}
+
 static enum dv_pod_outcome take_prepared(struct dv_pod_admission *admission,
                                          const struct dv_err *err)
 {
     struct dv_pod_operation *op = &admission->priv.op;
+    struct dv_err own;
 
     if (op->err.code != DV_OK) /* the operation was given up while the drivers were asked */
         return DV_STEP_FAILED;
@@ -66,7 +83,8 @@ static enum dv_pod_outcome take_prepared(struct dv_pod_admission *admission,
     if (admission->priv.in_use.code != DV_OK)
         return dv_admission_refuse_for_now(admission, DV_POD_DEVICE_IN_USE,
                                            &admission->priv.in_use);
-    return dv_admission_refuse_for_now(admission, DV_POD_FAILED_PREPARE, err);
+    return dv_admission_refuse_for_now(admission, DV_POD_FAILED_PREPARE,
+                                       with_advice(op, err, &own));
 }
 
 static void on_prepared(struct dv_claim_operation *claims, const struct dv_err *err)

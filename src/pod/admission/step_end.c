@@ -12,6 +12,7 @@
 #include "pod/admission/admission.h"
 #include "pod/admission/holdings.h"
 #include "pod/admission/owner.h"
+#include "pod/admission/pod_marks.h"
 #include "pod/admission/pods.h"
 #include "pod/admission/runs.h"
 #include "pod/pod.h"
@@ -133,9 +134,12 @@ enum dv_pod_outcome dv_admit_end_admitted(struct dv_pod_operation *op)
     struct dv_pod *pod = op->pod;
 
     if (admission->priv.old) {
+        pod->may_run = admission->priv.old->may_run;
         dv_pods_remove(op->pods, admission->priv.old);
         dv_pods_add(op->pods, pod);
     }
+    if (!pod->may_run)
+        dv_pod_marks_put(op->pods->marks, pod->spec.ref.uid);
     pod->was_admitted = true;
     pod->owner = dv_owner_watch(pod);
     dv_pod_set_state(pod, DV_POD_ADMITTED);

@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "pod/admission/admission.h"
 #include "pod/admission/owner.h"
+#include "pod/admission/pod_marks.h"
 #include "pod/admission/pod_row.h"
 #include "pod/admission/pods.h"
 #include "pod/pod.h"
@@ -121,6 +122,8 @@ enum dv_pod_outcome dv_start_open(struct dv_pod_operation *op)
         return dv_pod_operation_post(op, DV_STEP_FAILED);
     }
     op->pod = pod;
+    if (!pod->may_run && !dv_pod_marks_remove(op->pods->marks, pod->spec.ref.uid, &op->err))
+        return dv_pod_operation_post(op, DV_STEP_FAILED);
     pod->may_run = true;
     return DV_STEP_DONE;
 }

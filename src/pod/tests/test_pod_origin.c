@@ -2,11 +2,16 @@
  * never what the pod says of itself. */
 #include "support/dvtest.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/defs.h"
 #include "device/device.h"
+#include "pod/admission/pod_marks.h"
 #include "pod/admission/pod_row.h"
 #include "pod/pod.h"
 #include "pod/tests/test_agent_host.h"
@@ -222,6 +227,150 @@ static void a_uid_may_look_like_a_mark(void **state)
     assert_false(dv_pods_has_ended(world->pods, DV_STR("1")));
 }
 
+/* ---- marks ---- */
+
+struct place {
+    char dir[64];
+    char marks[80];
+};
+
+static int marks_start(void **state)
+{
+    struct place *place = calloc(1, sizeof(*place));
+
+    assert_non_null(place);
+    (void)snprintf(place->dir, sizeof(place->dir), "/tmp/dv-marks-XXXXXX");
+    assert_non_null(mkdtemp(place->dir));
+    (void)snprintf(place->marks, sizeof(place->marks), "%s/marks", place->dir);
+    *state = place;
+    return 0;
+}
+
+static bool is_nobody(const void *ctx, dv_str uid)
+{
+    (void)ctx;
+    (void)uid;
+    return false;
+}
+
+static int marks_end(void **state)
+{
+    struct place *place = *state;
+    struct dv_pod_marks *marks = dv_pod_marks_open(dv_str_from_c(place->marks), DV_STR("x"));
+
+    dv_pod_marks_sweep(marks, is_nobody, NULL);
+    dv_pod_marks_close(marks);
+    (void)rmdir(place->marks);
+    (void)rmdir(place->dir);
+    free(place);
+    return 0;
+}
+
+static struct dv_pod_marks *open_marks(struct place *place, const char *boot_id)
+{
+    struct dv_pod_marks *marks =
+        dv_pod_marks_open(dv_str_from_c(place->marks), dv_str_from_c(boot_id));
+
+    assert_non_null(marks);
+    return marks;
+}
+
+static void a_mark_stays_until_it_is_removed(void **state)
+{
+    struct dv_pod_marks *marks = open_marks(*state, "first");
+    struct dv_err err;
+
+    assert_false(dv_pod_marks_has(marks, DV_STR("u1")));
+    dv_pod_marks_put(marks, DV_STR("u1"));
+    dv_pod_marks_put(marks, DV_STR("u1")); /* twice is fine */
+    dv_pod_marks_put(marks, DV_STR("u2"));
+    dv_pod_marks_close(marks);
+    marks = open_marks(*state, "first"); /* davitd was started anew */
+    assert_true(dv_pod_marks_has(marks, DV_STR("u1")));
+    assert_ok(dv_pod_marks_remove(marks, DV_STR("u1"), &err), &err);
+    assert_ok(dv_pod_marks_remove(marks, DV_STR("u1"), &err), &err);
+    assert_false(dv_pod_marks_has(marks, DV_STR("u1")));
+    assert_true(dv_pod_marks_has(marks, DV_STR("u2")));
+    dv_pod_marks_close(marks);
+}
+
+static void a_mark_of_another_boot_is_none(void **state)
+{
+    static const char *const others[] = {"second", "firs", "first2"};
+    struct dv_pod_marks *marks = open_marks(*state, "first");
+
+    dv_pod_marks_put(marks, DV_STR("u1"));
+    dv_pod_marks_close(marks);
+    for (size_t i = 0; i < DV_COUNT(others); i++) {
+        marks = open_marks(*state, others[i]);
+        assert_false(dv_pod_marks_has(marks, DV_STR("u1")));
+        dv_pod_marks_close(marks);
+    }
+}
+
+static bool is_second(const void *ctx, dv_str uid)
+{
+    (void)ctx;
+    return dv_str_eq(uid, DV_STR("u2"));
+}
+
+static void marks_of_nobody_are_removed(void **state)
+{
+    struct dv_pod_marks *marks = open_marks(*state, "first");
+
+    dv_pod_marks_put(marks, DV_STR("u1"));
+    dv_pod_marks_put(marks, DV_STR("u2"));
+    dv_pod_marks_sweep(marks, is_second, NULL);
+    assert_false(dv_pod_marks_has(marks, DV_STR("u1")));
+    assert_true(dv_pod_marks_has(marks, DV_STR("u2")));
+    dv_pod_marks_close(marks);
+}
+
+static void a_uid_that_is_no_name_of_a_file_has_no_mark(void **state)
+{
+    static const char *const uids[] = {"", ".", "..", "../../x", "a/b", "a b", ".hidden"};
+    struct place *place = *state;
+    struct dv_pod_marks *marks = open_marks(place, "first");
+    struct dv_err err;
+
+    for (size_t i = 0; i < DV_COUNT(uids); i++) {
+        dv_pod_marks_put(marks, dv_str_from_c(uids[i]));
+        assert_false(dv_pod_marks_has(marks, dv_str_from_c(uids[i])));
+        assert_ok(dv_pod_marks_remove(marks, dv_str_from_c(uids[i]), &err), &err);
+    }
+    dv_pod_marks_close(marks);
+}
+
+static void a_mark_that_cannot_be_removed_is_told(void **state)
+{
+    struct place *place = *state;
+    struct dv_pod_marks *marks = open_marks(place, "first");
+    char path[128];
+    struct dv_err err;
+
+    (void)snprintf(path, sizeof(path), "%s/u1", place->marks);
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_false(dv_pod_marks_remove(marks, DV_STR("u1"), &err));
+    assert_err(&err, err.code, "pod u1 has not been started");
+    assert_int_equal(rmdir(path), 0);
+    dv_pod_marks_close(marks);
+}
+
+static void without_a_directory_nothing_is_marked(void **state)
+{
+    struct dv_err err;
+
+    (void)state;
+    assert_null(dv_pod_marks_open(DV_STR(""), DV_STR("first")));
+    assert_null(dv_pod_marks_open(DV_STR("/proc/no/such/place"), DV_STR("first")));
+    assert_null(dv_pod_marks_open(DV_STR("/tmp"), DV_STR("")));
+    dv_pod_marks_put(NULL, DV_STR("u1"));
+    assert_false(dv_pod_marks_has(NULL, DV_STR("u1")));
+    assert_ok(dv_pod_marks_remove(NULL, DV_STR("u1"), &err), &err);
+    dv_pod_marks_sweep(NULL, is_second, NULL);
+    dv_pod_marks_close(NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -233,6 +382,15 @@ int main(void)
         world_test(a_row_of_an_older_davitd_is_a_pod_of_the_api),
         world_test(a_pod_cannot_say_that_the_api_wants_it),
         world_test(a_uid_may_look_like_a_mark),
+        cmocka_unit_test_setup_teardown(a_mark_stays_until_it_is_removed, marks_start, marks_end),
+        cmocka_unit_test_setup_teardown(a_mark_of_another_boot_is_none, marks_start, marks_end),
+        cmocka_unit_test_setup_teardown(marks_of_nobody_are_removed, marks_start, marks_end),
+        cmocka_unit_test_setup_teardown(a_uid_that_is_no_name_of_a_file_has_no_mark, marks_start,
+                                        marks_end),
+        cmocka_unit_test_setup_teardown(a_mark_that_cannot_be_removed_is_told, marks_start,
+                                        marks_end),
+        cmocka_unit_test_setup_teardown(without_a_directory_nothing_is_marked, marks_start,
+                                        marks_end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

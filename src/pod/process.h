@@ -34,6 +34,9 @@ void dv_process_watch(struct dv_process *process, struct dv_loop *loop, uint32_t
                       void (*ended)(struct dv_process *process));
 /* `ended` does not run any more; may be called at any time, also from `ended`. */
 void dv_process_stop(struct dv_process *process);
+/* Sends a signal to the very process, and to no other that has its number since. False: it is gone,
+ * or may not be signalled. */
+bool dv_process_signal(const struct dv_process *process, int signum);
 /* Whether the process is still being waited for. */
 bool dv_process_is_watched(const struct dv_process *process);
 
