@@ -1,0 +1,360 @@
+/* lease_look.c - the queue at work: who waits, what is free for them, who goes, what they are told.
+ */
+#include <inttypes.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/list.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "device/device.h"
+#include "device/device_manager.h"
+#include "lease/lease.h"
+#include "lease/manager/leases_state.h"
+#include "lease/state/lease_queue.h"
+#include "loop/loop.h"
+#include "plugin/guard.h"
+#include "policy/policy.h"
+#include "resource/resource.h"
+#include "sched/sched.h"
+
+/* Those who wait are told how they stand every so often, so many at a time: a thousand cost the
+ * loop about a millisecond a second. */
+#define TELL_MS 1000u
+#define TOLD_MAX 64u
+/* How often the allocator is asked in one turn; one question may take milliseconds. */
+#define ASKED_MAX 4u
+/* One that does not wait has this long to get an answer from the allocator. */
+#define NOT_AT_ALL_MS 2000u
+/* How many go in one turn. */
+#define WENT_MAX 64u
+
+/* ---- quotas ---- */
+
+/* How many devices the user holds of what the rule names. */
+static uint64_t user_holds(const struct dv_leases *leases, const struct dv_lease_user *user,
+                           dv_str rule)
+{
+    const struct dv_link *link;
+    uint64_t n = 0;
+
+    DV_LIST_EACH (&user->held, link) {
+        const struct dv_lease *lease =
+            (const struct dv_lease *)(const void *)((const char *)link -
+                                                    offsetof(struct dv_lease, of_user));
+
+        for (size_t i = 0; i < lease->spec.n_resources; i++)
+            if (dv_guard_rule_has(leases->options.guard, rule, false,
+                                  lease->spec.resources[i].name))
+                n += lease->spec.resources[i].n;
+        for (size_t i = 0; i < lease->spec.n_devices; i++)
+            if (dv_guard_rule_has(leases->options.guard, rule, true, lease->spec.devices[i].class))
+                n += lease->spec.devices[i].n;
+    }
+    return n;
+}
+
+/* What the lease itself wants of what the rule names. */
+static uint64_t wants_under(const struct dv_lease *lease, dv_str rule)
+{
+    uint64_t n = 0;
+
+    for (size_t i = 0; i < lease->spec.n_resources + lease->spec.n_devices; i++)
+        if (dv_str_eq(lease->quotas[i].rule, rule))
+            n += i < lease->spec.n_resources ? lease->spec.resources[i].n
+                                             : lease->spec.devices[i - lease->spec.n_resources].n;
+    return n;
+}
+
+static bool is_over_quota(const struct dv_lease *lease)
+{
+    for (size_t i = 0; i < lease->spec.n_resources + lease->spec.n_devices; i++) {
+        const struct dv_lease_quota *quota = &lease->quotas[i];
+
+        if (quota->n_max != DV_POLICY_NO_LIMIT &&
+            user_holds(lease->leases, lease->user, quota->rule) + wants_under(lease, quota->rule) >
+                quota->n_max)
+            return true;
+    }
+    return false;
+}
+
+static bool is_barred(const struct dv_lease_item *item)
+{
+    return is_over_quota((const struct dv_lease *)(const void *)((const char *)item -
+                                                                 offsetof(struct dv_lease, item)));
+}
+
+/* ---- what is free ---- */
+
+/* What leases that are being taken will get of the resource, and have not yet. */
+static uint64_t promised(const struct dv_leases *leases, dv_str resource)
+{
+    struct dv_link *link;
+    uint64_t n = 0;
+
+    /* the newest are last, and few are being taken at a time */
+    for (link = leases->held.head.prev; link != &leases->held.head; link = link->prev) {
+        const struct dv_lease *lease = DV_CONTAINER(link, struct dv_lease, link);
+
+        if (lease->is_granted)
+            continue;
+        for (size_t i = 0; i < lease->spec.n_resources; i++)
+            if (dv_str_eq(lease->spec.resources[i].name, resource))
+                n += lease->spec.resources[i].n;
+    }
+    return n;
+}
+
+static uint64_t free_of(const struct dv_leases *leases, dv_str resource)
+{
+    struct dv_device_resource_info info;
+
+    if (!dv_device_find(dv_device_manager_state(leases->options.devices), resource, &info))
+        return 0;
+    return info.n_free;
+}
+
+static void set_free(struct dv_leases *leases)
+{
+    for (size_t i = 0; i < leases->queue.pools.n; i++) {
+        struct dv_lease_pool *pool = leases->queue.pools.v[i];
+        uint64_t n_free = pool->is_asked ? 0 : free_of(leases, pool->name);
+        uint64_t n_promised = pool->is_asked ? 0 : promised(leases, pool->name);
+
+        pool->n_free = n_free - dv_u64_min(n_free, n_promised);
+    }
+}
+
+/* ---- a look ---- */
+
+struct looking {
+    size_t n_asked;
+    size_t n_went;
+    struct dv_list went; /* by `link`, which is free while a lease waits */
+    struct dv_list failed;
+};
+
+/* Asks the scheduler's inventory for the devices of classes. */
+static bool has_devices(struct dv_leases *leases, struct dv_lease *lease, struct looking *looking)
+{
+    struct dv_api_allocation_result found;
+    struct dv_err err;
+
+    if (lease->spec.n_devices == 0)
+        return true;
+    if (!leases->sched || looking->n_asked++ >= ASKED_MAX)
+        return false;
+    if (!lease->claim && !dv_lease_make_claim(lease, &err)) {
+        lease->failure = err;
+        return false;
+    }
+    switch (dv_sched_hold(leases->sched, leases->options.node_name, lease->claim,
+                          lease->claim_arena, &found, &err)) {
+    case DV_SCHED_HELD:
+        lease->allocation = DV_NEW(lease->claim_arena, struct dv_api_allocation_result);
+        dv_message_copy(&dv_message_allocation_result, &found, lease->claim_arena,
+                        lease->allocation);
+        return true;
+    case DV_SCHED_NEVER:
+        lease->failure = err;
+        return false;
+    case DV_SCHED_NOT_NOW:
+    case DV_SCHED_BUSY:
+        dv_lease_set_awaited(lease, "%s", err.msg);
+        break;
+    }
+    return false;
+}
+
+static void walk(struct dv_leases *leases, struct looking *looking)
+{
+    struct dv_lease_walk walking;
+    struct dv_lease_item *item;
+
+    dv_lease_walk_begin(&walking, &leases->queue);
+    walking.bars = is_barred;
+    while ((item = dv_lease_walk_next(&walking))) {
+        struct dv_lease *lease = DV_CONTAINER(item, struct dv_lease, item);
+        bool goes = looking->n_went < WENT_MAX &&
+                    leases->n_held + looking->n_went < DV_LEASES_MAX &&
+                    has_devices(leases, lease, looking);
+
+        dv_lease_walk_tell(&walking, item, goes);
+        if (goes)
+            looking->n_went++;
+        if (goes)
+            dv_list_push(&looking->went, &lease->link);
+        else if (lease->failure.code != DV_OK)
+            dv_list_push(&looking->failed, &lease->link);
+    }
+}
+
+static void look(struct dv_leases *leases)
+{
+    struct looking looking = {0};
+    struct dv_link *link;
+
+    if (leases->is_closing || !leases->is_started || leases->queue.items.n == 0)
+        return;
+    dv_list_init(&looking.went);
+    dv_list_init(&looking.failed);
+    set_free(leases);
+    walk(leases, &looking);
+    while ((link = dv_list_shift(&looking.failed))) {
+        struct dv_lease *lease = DV_CONTAINER(link, struct dv_lease, link);
+        struct dv_err err = lease->failure;
+
+        lease->failure = (struct dv_err){0};
+        dv_lease_give_up(lease, err.code, err.msg);
+    }
+    while ((link = dv_list_shift(&looking.went)))
+        dv_lease_begin(DV_CONTAINER(link, struct dv_lease, link));
+    dv_lease_queue_forget_pools(&leases->queue);
+    if (looking.n_went >= WENT_MAX || looking.n_asked >= ASKED_MAX)
+        dv_leases_look_again(leases);
+}
+
+static void on_look(struct dv_task *task)
+{
+    look(DV_CONTAINER(task, struct dv_leases, look_task));
+}
+
+static void on_tell(struct dv_timer *timer);
+
+static void tell_later(struct dv_leases *leases)
+{
+    if (!dv_timer_is_set(&leases->tell_timer) && leases->queue.items.n > 0 && !leases->is_closing)
+        dv_timer_start(&leases->tell_timer, leases->loop, dv_loop_now_ms(leases->loop) + TELL_MS,
+                       on_tell);
+}
+
+void dv_leases_look_again(struct dv_leases *leases)
+{
+    leases->version++;
+    if (leases->is_closing)
+        return;
+    dv_task_post_next_turn(&leases->look_task, leases->loop, on_look);
+    tell_later(leases);
+}
+
+/* Tells some of those who wait, and the others when it is their turn to be told. */
+static void tell_waiting(struct dv_leases *leases)
+{
+    size_t n = dv_size_min(leases->queue.items.n, TOLD_MAX);
+    bool is_behind = false;
+
+    for (size_t i = 0; i < n && leases->queue.items.n > 0; i++) {
+        struct dv_lease *lease;
+
+        if (leases->tell_at >= leases->queue.items.n)
+            leases->tell_at = 0;
+        lease = DV_CONTAINER(leases->queue.items.v[leases->tell_at++], struct dv_lease, item);
+        if (lease->told_version == leases->version)
+            continue;
+        is_behind = true;
+        lease->told_version = leases->version;
+        dv_lease_tell(lease, DV_LEASE_WAITS);
+    }
+    if (is_behind || leases->queue.items.n > TOLD_MAX)
+        tell_later(leases);
+}
+
+static void on_tell(struct dv_timer *timer)
+{
+    struct dv_leases *leases = DV_CONTAINER(timer, struct dv_leases, tell_timer);
+
+    tell_waiting(leases);
+}
+
+/* ---- in and out ---- */
+
+/* Ends what waits no longer, and says for what it would have to. */
+static void end_waiting(struct dv_lease *lease, const char *when)
+{
+    struct dv_lease_shortage shortage;
+    struct dv_err err;
+
+    dv_lease_get_shortage(lease, &shortage);
+    if (shortage.is_class)
+        (void)dv_fail(&err, DV_DEADLINE_EXCEEDED,
+                      "not all of the %" PRIu64 " wanted of class %.*s are free%s",
+                      shortage.n_wanted, DV_FMT(shortage.name), when);
+    else
+        (void)dv_fail(&err, DV_DEADLINE_EXCEEDED,
+                      "%" PRIu64 " of %" PRIu64 " wanted %.*s are free%s", shortage.n_free,
+                      shortage.n_wanted, DV_FMT(shortage.name), when);
+    dv_lease_give_up(lease, err.code, err.msg);
+}
+
+static void on_patience_over(struct dv_timer *timer)
+{
+    end_waiting(DV_CONTAINER(timer, struct dv_lease, wait_timer), ", and the wait is over");
+}
+
+static void on_entered(struct dv_task *task)
+{
+    struct dv_lease *lease = DV_CONTAINER(task, struct dv_lease, task);
+    struct dv_leases *leases = lease->leases;
+
+    /* It is told that it waits only when it does not go at once. */
+    if (lease->step || lease->failure.code != DV_OK)
+        return;
+    lease->told_version = leases->version;
+    if (lease->is_impatient) {
+        end_waiting(lease, "");
+        return;
+    }
+    dv_lease_tell(lease, DV_LEASE_WAITS);
+}
+
+void dv_leases_enter(struct dv_lease *lease)
+{
+    struct dv_leases *leases = lease->leases;
+
+    lease->failure = (struct dv_err){0};
+    lease->awaited = DV_STR("");
+    lease->user->n_waiting++;
+    dv_lease_queue_add(&leases->queue, &lease->item);
+    dv_leases_tell_changed(leases);
+    dv_leases_look_again(leases);
+    dv_task_post_next_turn(&lease->task, leases->loop, on_entered);
+}
+
+void dv_lease_arm_patience(struct dv_lease *lease, uint64_t wait_ms)
+{
+    struct dv_loop *loop = lease->leases->loop;
+
+    lease->is_impatient = wait_ms == 0;
+    if (wait_ms != UINT64_MAX)
+        dv_timer_start(
+            &lease->wait_timer, loop,
+            dv_u64_add_clamped(dv_loop_now_ms(loop), wait_ms > 0 ? wait_ms : NOT_AT_ALL_MS),
+            on_patience_over);
+}
+
+/* ---- why it waits ---- */
+
+void dv_lease_get_shortage(const struct dv_lease *lease, struct dv_lease_shortage *shortage)
+{
+    const struct dv_lease_spec *spec = &lease->spec;
+
+    *shortage = (struct dv_lease_shortage){.name = DV_STR("")};
+    for (size_t i = 0; i < spec->n_resources; i++) {
+        uint64_t n_free = free_of(lease->leases, spec->resources[i].name);
+
+        if (n_free >= spec->resources[i].n)
+            continue;
+        *shortage = (struct dv_lease_shortage){
+            .name = spec->resources[i].name, .n_wanted = spec->resources[i].n, .n_free = n_free};
+        return;
+    }
+    if (spec->n_devices > 0)
+        *shortage = (struct dv_lease_shortage){
+            .name = spec->devices[0].class, .is_class = true, .n_wanted = spec->devices[0].n};
+    else if (spec->n_resources > 0) /* enough is free, and others come before */
+        *shortage =
+            (struct dv_lease_shortage){.name = spec->resources[0].name,
+                                       .n_wanted = spec->resources[0].n,
+                                       .n_free = free_of(lease->leases, spec->resources[0].name)};
+}
