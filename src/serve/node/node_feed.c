@@ -129,13 +129,14 @@ static const ProtobufCMessage *make_claims(const struct dv_node *node, struct dv
     return &dv_serve_claim_list(node, DV_STR(""), DV_STR(""), arena)->base;
 }
 
+static const ProtobufCMessage *make_leases(const struct dv_node *node, struct dv_arena *arena)
+{
+    return &dv_serve_lease_list(node, 0, false, arena)->base;
+}
+
 static const ProtobufCMessage *(*const makers[DV_FEED_N_PARTS])(const struct dv_node *node,
                                                                 struct dv_arena *arena) = {
-    make_status,
-    make_plugins,
-    make_devices,
-    make_claims,
-};
+    make_status, make_plugins, make_devices, make_claims, make_leases};
 
 /* Prints the part that is being made, and compares it with what it was; on any thread. */
 static void print_part(struct dv_node_feed *feed)

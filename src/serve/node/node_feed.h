@@ -24,7 +24,7 @@ bool dv_node_feed_is_stopped(const struct dv_node_feed *feed);
 
 struct dv_feed_text; /* what a part is printed as: immutable and counted, all who watch share it */
 /* The number of parts of a document, which are in the order of the bits of enum dv_feed_part. */
-#define DV_FEED_N_PARTS 4u
+#define DV_FEED_N_PARTS 5u
 
 /* A watch of the feed. It is embedded in what watches, zeroed, then `ended` and `is_once` are set;
  * it is lent until `ended` has run. */

@@ -50,8 +50,8 @@ static void fail(struct pending *pending, const struct dv_err *err)
 
 /* ---- AdmitPod ---- */
 
-static void add_ids(NodeV1__ResourceDevices *resource, const struct dv_device_record *record,
-                    struct dv_arena *arena)
+void dv_node_add_ids(NodeV1__ResourceDevices *resource, const struct dv_device_record *record,
+                     struct dv_arena *arena)
 {
     DV_CLEANUP(dv_map_fini) struct dv_map seen;
     size_t n = 0;
@@ -96,7 +96,7 @@ static void add_containers(NodeV1__AdmitPodResponse *response, const struct dv_n
             resource = DV_NEW(arena, NodeV1__ResourceDevices);
             node_v1__resource_devices__init(resource);
             resource->resource = dv_str_to_c(records[k].resource, arena);
-            add_ids(resource, &records[k], arena);
+            dv_node_add_ids(resource, &records[k], arena);
             container->resources[container->n_resources++] = resource;
         }
         response->containers[response->n_containers++] = container;
@@ -258,43 +258,41 @@ static void add_nodes(NodeV1__ContainerOptionsResponse *response,
     }
 }
 
-static void log_conflicts(const struct pending *pending, const struct dv_device_options *options)
+static void log_conflicts(dv_str container, const struct dv_device_options *options)
 {
     for (size_t i = 0; i < options->n_conflicts; i++)
         dv_log(DV_LOG_ERROR, "serve: two plugins set the same thing; the first counts",
-               DV_F_STR("container", pending->container),
-               DV_F_C("part", options->conflicts[i].part),
+               DV_F_STR("container", container), DV_F_C("part", options->conflicts[i].part),
                DV_F_STR("name", options->conflicts[i].name),
                DV_F_STR("kept", options->conflicts[i].kept),
                DV_F_STR("dropped", options->conflicts[i].dropped));
 }
 
-static bool find_cdi_names(const struct pending *pending, const struct dv_api_pod *pod,
-                           const struct dv_api_container *container,
+static bool find_cdi_names(const struct dv_node *node, const struct dv_api_pod *pod,
+                           const struct dv_api_container *container, struct dv_arena *arena,
                            struct dv_claim_cdi_name **names, size_t *n, struct dv_err *err)
 {
-    const struct dv_claim_state *state = dv_claim_manager_state(pending->server->node->claims);
+    const struct dv_claim_state *state = dv_claim_manager_state(node->claims);
     struct dv_claim_lookup lookup;
     bool is_known;
 
     dv_claim_lookup_init(&lookup, pod);
-    is_known = dv_claim_cdi_names(state, &lookup, container, dv_server_call_arena(pending->call),
-                                  names, n, err);
+    is_known = dv_claim_cdi_names(state, &lookup, container, arena, names, n, err);
     dv_claim_lookup_fini(&lookup);
     return is_known;
 }
 
 /* Adds the CDI names; those of claims come first, as in the reference. */
-static bool add_cdi_names(NodeV1__ContainerOptionsResponse *response, const struct pending *pending,
-                          const struct dv_pod_spec *spec, const struct dv_device_options *options,
+static bool add_cdi_names(NodeV1__ContainerOptionsResponse *response, const struct dv_node *node,
+                          const struct dv_pod_spec *spec, dv_str name,
+                          const struct dv_device_options *options, struct dv_arena *arena,
                           struct dv_err *err)
 {
-    struct dv_arena *arena = dv_server_call_arena(pending->call);
-    const struct dv_api_container *container = dv_pod_spec_container(spec, pending->container);
+    const struct dv_api_container *container = dv_pod_spec_container(spec, name);
     struct dv_claim_cdi_name *names = NULL;
     size_t n = 0;
 
-    if (container && !find_cdi_names(pending, spec->object, container, &names, &n, err))
+    if (container && !find_cdi_names(node, spec->object, container, arena, &names, &n, err))
         return false;
     response->cdi_devices = DV_NEW_ARRAY(arena, const char *, n + options->n_cdi_names);
     for (size_t i = 0; i < n; i++)
@@ -316,30 +314,33 @@ static void add_options(NodeV1__ContainerOptionsResponse *response,
     add_nodes(response, options, arena);
 }
 
+bool dv_node_container_options(const struct dv_node *node, const struct dv_pod_ref *ref,
+                               dv_str container, struct dv_arena *arena,
+                               NodeV1__ContainerOptionsResponse *response, struct dv_err *err)
+{
+    struct dv_device_options options = {0};
+    struct dv_pod_view view;
+
+    if (!dv_pods_find(node->pods, ref, &view)) /* the pod is gone meanwhile */
+        return true;
+    if (dv_device_container_options(dv_device_manager_state(node->devices), view.spec->ref.uid,
+                                    container, arena, &options)) {
+        log_conflicts(container, &options);
+        add_options(response, &options, arena);
+    }
+    return add_cdi_names(response, node, view.spec, container, &options, arena, err);
+}
+
 static void on_started(struct dv_pod_start *start, const struct dv_err *err)
 {
     struct pending *pending = DV_CONTAINER(start, struct pending, start);
-    struct dv_arena *arena = dv_server_call_arena(pending->call);
-    const struct dv_node *node = pending->server->node;
     NodeV1__ContainerOptionsResponse response = NODE_V1__CONTAINER_OPTIONS_RESPONSE__INIT;
-    struct dv_device_options options = {0};
-    struct dv_pod_view view;
     struct dv_err failed;
 
-    if (err) {
+    if (err)
         fail(pending, err);
-        return;
-    }
-    if (!dv_pods_find(node->pods, &pending->ref, &view)) { /* the pod is gone meanwhile */
-        dv_serve_reply(pending->call, &response.base);
-        return;
-    }
-    if (dv_device_container_options(dv_device_manager_state(node->devices), view.spec->ref.uid,
-                                    pending->container, arena, &options)) {
-        log_conflicts(pending, &options);
-        add_options(&response, &options, arena);
-    }
-    if (add_cdi_names(&response, pending, view.spec, &options, &failed))
+    else if (dv_node_container_options(pending->server->node, &pending->ref, pending->container,
+                                       dv_server_call_arena(pending->call), &response, &failed))
         dv_serve_reply(pending->call, &response.base);
     else
         dv_server_call_finish(pending->call, &failed);

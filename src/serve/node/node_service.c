@@ -1,7 +1,11 @@
 /* node_service.c - davit.node.v1: the table of its calls, and its socket. */
 #include "serve/node/node_service.h"
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/err.h"
@@ -85,25 +89,61 @@ static void free_server(struct dv_serve_socket *socket)
     free(server);
 }
 
+static const struct dv_method methods[] = {
+    {"/davit.node.v1.Node/AdmitPod",         dv_node_handle_admit        },
+    {"/davit.node.v1.Node/ReleasePod",       dv_node_handle_release      },
+    {"/davit.node.v1.Node/ContainerOptions", dv_node_handle_options      },
+    {"/davit.node.v1.Node/ContainerStarted", dv_node_handle_started      },
+    {"/davit.node.v1.Node/ContainerEnded",   dv_node_handle_ended        },
+    {"/davit.node.v1.Node/ListDevices",      handle_list                 },
+    {"/davit.node.v1.Node/WatchDevices",     dv_node_handle_watch_devices},
+    {"/davit.node.v1.Node/ListPlugins",      handle_plugins              },
+    {"/davit.node.v1.Node/ListOffers",       dv_node_handle_list_offers  },
+    {"/davit.node.v1.Node/Status",           handle_status               },
+    {"/davit.node.v1.Node/WatchPods",        dv_node_handle_watch_pods   },
+    {"/davit.node.v1.Node/ListClaims",       dv_node_handle_list_claims  },
+    {"/davit.node.v1.Node/WatchClaims",      dv_node_handle_watch_claims },
+    {"/davit.node.v1.Node/ReleaseClaim",     dv_node_handle_release_claim},
+    {"/davit.node.v1.Node/Backup",           dv_node_handle_backup       },
+    {"/davit.node.v1.Node/TakeLease",        dv_node_handle_take_lease   },
+    {"/davit.node.v1.Node/RenewLease",       dv_node_handle_renew_lease  },
+    {"/davit.node.v1.Node/GiveLease",        dv_node_handle_give_lease   },
+    {"/davit.node.v1.Node/EndLease",         dv_node_handle_end_lease    },
+    {"/davit.node.v1.Node/ListLeases",       dv_node_handle_list_leases  },
+    {"/davit.node.v1.Node/WatchLeases",      dv_node_handle_watch_leases },
+};
+
+/* What users other than root may call, when the socket is given to a group: looking, and leases,
+ * which check themselves whose they are. Everything that is not named here is root's alone: pods
+ * are admitted and released, options may hold secrets, and a backup has them all. */
+static const char *const for_all[] = {
+    "/davit.node.v1.Node/ListDevices", "/davit.node.v1.Node/WatchDevices",
+    "/davit.node.v1.Node/ListPlugins", "/davit.node.v1.Node/ListOffers",
+    "/davit.node.v1.Node/Status",      "/davit.node.v1.Node/WatchPods",
+    "/davit.node.v1.Node/ListClaims",  "/davit.node.v1.Node/WatchClaims",
+    "/davit.node.v1.Node/TakeLease",   "/davit.node.v1.Node/RenewLease",
+    "/davit.node.v1.Node/GiveLease",   "/davit.node.v1.Node/EndLease",
+    "/davit.node.v1.Node/ListLeases",  "/davit.node.v1.Node/WatchLeases",
+};
+
+static bool allows_call(void *ctx, const struct dv_server_call *call, const char *path,
+                        struct dv_err *err)
+{
+    struct dv_peer peer = dv_server_call_peer(call);
+
+    (void)ctx;
+    if (peer.uid == 0 || peer.uid == geteuid())
+        return true;
+    for (size_t i = 0; i < DV_COUNT(for_all); i++)
+        if (strcmp(for_all[i], path) == 0)
+            return true;
+    return dv_fail(err, DV_PERMISSION_DENIED, "%s is for root; user %u may look and lease devices",
+                   path + 1, peer.uid);
+}
+
 struct dv_node_server *dv_node_server_open(const struct dv_node *node, dv_str path,
                                            struct dv_err *err)
 {
-    static const struct dv_method methods[] = {
-        {"/davit.node.v1.Node/AdmitPod",         dv_node_handle_admit        },
-        {"/davit.node.v1.Node/ReleasePod",       dv_node_handle_release      },
-        {"/davit.node.v1.Node/ContainerOptions", dv_node_handle_options      },
-        {"/davit.node.v1.Node/ContainerStarted", dv_node_handle_started      },
-        {"/davit.node.v1.Node/ContainerEnded",   dv_node_handle_ended        },
-        {"/davit.node.v1.Node/ListDevices",      handle_list                 },
-        {"/davit.node.v1.Node/WatchDevices",     dv_node_handle_watch_devices},
-        {"/davit.node.v1.Node/ListPlugins",      handle_plugins              },
-        {"/davit.node.v1.Node/Status",           handle_status               },
-        {"/davit.node.v1.Node/WatchPods",        dv_node_handle_watch_pods   },
-        {"/davit.node.v1.Node/ListClaims",       dv_node_handle_list_claims  },
-        {"/davit.node.v1.Node/WatchClaims",      dv_node_handle_watch_claims },
-        {"/davit.node.v1.Node/ReleaseClaim",     dv_node_handle_release_claim},
-        {"/davit.node.v1.Node/Backup",           dv_node_handle_backup       },
-    };
     struct dv_node_server *server = DV_ALLOC(struct dv_node_server);
     const struct dv_service service = {methods, DV_COUNT(methods), server};
     const struct dv_serve_socket_options options = {
@@ -111,6 +151,9 @@ struct dv_node_server *dv_node_server_open(const struct dv_node *node, dv_str pa
         .mode = 0600,
         .service = &service,
         .message_bytes_max = MESSAGE_BYTES_MAX,
+        .has_group = node->has_group,
+        .group = node->group,
+        .allows_call = allows_call,
     };
 
     server->socket = (struct dv_serve_socket){
@@ -119,6 +162,7 @@ struct dv_node_server *dv_node_server_open(const struct dv_node *node, dv_str pa
     dv_list_init(&server->device_listings);
     dv_list_init(&server->pod_listings);
     dv_list_init(&server->claim_listings);
+    dv_list_init(&server->lease_listings);
     dv_list_init(&server->due_listings);
     if (dv_serve_socket_open(&server->socket, path, &options, err))
         return server;

@@ -1,5 +1,5 @@
-/* node_watch.c - davit.node.v1: WatchDevices, WatchPods and WatchClaims, which send the whole list
- * after every change.
+/* node_watch.c - davit.node.v1: WatchDevices, WatchPods, WatchClaims and WatchLeases, which send
+ * the whole list after every change.
  *
  * Those who watch the same list share it: it is made once, and each gets it when it has read the
  * one before. Making a long list takes the loop some milliseconds. So a turn makes one of them, a
@@ -10,6 +10,7 @@
  *                   ^                                                      |
  *                   +------------- it changed meanwhile -------------------+
  */
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -42,6 +43,8 @@ typedef const ProtobufCMessage *make_fn(const struct listing *listing, struct dv
 struct filter {
     dv_str resource;       /* for devices: only this resource */
     struct dv_pod_ref pod; /* for pods or claims: only this pod, or claims of that name */
+    uint32_t uid;          /* for leases: who looks at them */
+    bool is_own;           /* for leases: only those of that user */
 };
 
 /* A list that somebody watches. It lives until nobody watches or holds it. */
@@ -87,6 +90,13 @@ static const ProtobufCMessage *make_claims(const struct listing *listing, struct
 {
     return &dv_serve_claim_list(listing->server->node, listing->filter.pod.namespace,
                                 listing->filter.pod.name, arena)
+                ->base;
+}
+
+static const ProtobufCMessage *make_leases(const struct listing *listing, struct dv_arena *arena)
+{
+    return &dv_serve_lease_list(listing->server->node, listing->filter.uid, listing->filter.is_own,
+                                arena)
                 ->base;
 }
 
@@ -278,8 +288,9 @@ static void on_due(struct dv_task *task)
 
 static bool is_same(const struct filter *a, const struct filter *b)
 {
-    return dv_str_eq(a->resource, b->resource) && dv_str_eq(a->pod.uid, b->pod.uid) &&
-           dv_str_eq(a->pod.namespace, b->pod.namespace) && dv_str_eq(a->pod.name, b->pod.name);
+    return a->uid == b->uid && a->is_own == b->is_own && dv_str_eq(a->resource, b->resource) &&
+           dv_str_eq(a->pod.uid, b->pod.uid) && dv_str_eq(a->pod.namespace, b->pod.namespace) &&
+           dv_str_eq(a->pod.name, b->pod.name);
 }
 
 static struct listing *new_listing(struct dv_node_server *server, make_fn *make,
@@ -295,6 +306,8 @@ static struct listing *new_listing(struct dv_node_server *server, make_fn *make,
         .resource = dv_str_copy(filter->resource, arena),
         .pod = {dv_str_copy(filter->pod.uid, arena), dv_str_copy(filter->pod.namespace, arena),
                 dv_str_copy(filter->pod.name, arena)},
+        .uid = filter->uid,
+        .is_own = filter->is_own,
     };
     dv_list_init(&listing->watches);
     return listing;
@@ -361,6 +374,18 @@ void dv_node_handle_watch_claims(void *ctx, struct dv_server_call *call, dv_str 
         });
 }
 
+void dv_node_handle_watch_leases(void *ctx, struct dv_server_call *call, dv_str bytes)
+{
+    struct dv_node_server *server = ctx;
+    const NodeV1__ListLeasesRequest *request =
+        dv_node_decode(call, &node_v1__list_leases_request__descriptor, bytes);
+
+    if (request)
+        start_watch(
+            server, call, &server->lease_listings, make_leases,
+            &(struct filter){.uid = dv_server_call_peer(call).uid, .is_own = request->own_only});
+}
+
 /* ---- what changes ---- */
 
 static void mark_all_stale(const struct dv_list *listings)
@@ -382,4 +407,9 @@ void dv_node_server_devices_changed(struct dv_node_server *server)
 void dv_node_server_pods_changed(struct dv_node_server *server)
 {
     mark_all_stale(&server->pod_listings);
+}
+
+void dv_node_server_leases_changed(struct dv_node_server *server)
+{
+    mark_all_stale(&server->lease_listings);
 }

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/str.h"
 #include "loop/loop.h"
@@ -12,6 +13,9 @@
 struct NodeV1__Call;
 struct NodeV1__ListClaimsResponse;
 struct NodeV1__ListDevicesResponse;
+struct NodeV1__Lease;
+struct NodeV1__LeaseWaiting;
+struct NodeV1__ListLeasesResponse;
 struct NodeV1__ListPluginsResponse;
 struct NodeV1__PodRef;
 struct NodeV1__StatusResponse;
@@ -61,6 +65,19 @@ struct NodeV1__ListPluginsResponse *dv_serve_plugin_list(const struct dv_node *n
 /* Lists the claims of that namespace and name, or all when these are empty. */
 struct NodeV1__ListClaimsResponse *dv_serve_claim_list(const struct dv_node *node, dv_str namespace,
                                                        dv_str name, struct dv_arena *arena);
+
+/* ---- lease_answer.c ---- */
+
+struct dv_lease;
+/* Lists the leases as the user sees them; is_own: only those that are its own. */
+struct NodeV1__ListLeasesResponse *dv_serve_lease_list(const struct dv_node *node, uint32_t uid,
+                                                       bool is_own, struct dv_arena *arena);
+struct NodeV1__Lease *dv_serve_lease(const struct dv_node *node, const struct dv_lease *lease,
+                                     uint32_t uid, struct dv_arena *arena);
+/* How a lease that waits stands: its place, what is short, and who holds that. */
+struct NodeV1__LeaseWaiting *dv_serve_lease_waiting(const struct dv_node *node,
+                                                    const struct dv_lease *lease,
+                                                    struct dv_arena *arena);
 
 /* ---- calls.c ---- */
 

@@ -1,5 +1,10 @@
 #include "serve/node/serve_socket.h"
 
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "base/err.h"
 #include "base/log.h"
 #include "grpc/grpc.h"
@@ -32,12 +37,25 @@ bool dv_serve_socket_open(struct dv_serve_socket *socket, dv_str path,
         .n_services = 1,
         .message_bytes_max = options->message_bytes_max,
         .allows = may_call,
+        .allows_call = options->allows_call,
         .complaint = on_complaint,
         .ctx = socket,
     };
 
+    char name[DV_SOCKET_PATH_MAX + 1] = "";
+
+    if (!dv_socket_path_check(path, err))
+        return false;
+    memcpy(name, path.p, path.n);
     socket->server = dv_server_open(socket->node->loop, path, &server, err);
-    return socket->server != NULL;
+    if (!socket->server)
+        return false;
+    /* The group first: with the mode alone, the group that made the file could use it. */
+    if (options->has_group && (chown(name, (uid_t)-1, options->group) < 0 ||
+                               chmod(name, options->mode | S_IRGRP | S_IWGRP) < 0))
+        dv_log(DV_LOG_ERROR, "serve: the socket cannot be given to its group; it stays root's",
+               DV_F_STR("socket", socket->name), DV_F_C("error", strerror(errno)));
+    return true;
 }
 
 static void on_closed(void *ctx)

@@ -14,6 +14,7 @@
 struct dv_err;
 struct dv_node;
 struct dv_server;
+struct dv_server_call;
 struct dv_service;
 
 /* The socket of a server; it must be the first field of the server's struct, and zeroed at
@@ -32,6 +33,11 @@ struct dv_serve_socket_options {
     mode_t mode;
     const struct dv_service *service;
     size_t message_bytes_max;
+    bool has_group; /* the socket file is given to this group */
+    gid_t group;
+    /* Whether the caller may use the method of that path; NULL: all may. */
+    bool (*allows_call)(void *ctx, const struct dv_server_call *call, const char *path,
+                        struct dv_err *err);
 };
 
 DV_CHECKED bool dv_serve_socket_open(struct dv_serve_socket *socket, dv_str path,
