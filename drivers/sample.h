@@ -6,6 +6,7 @@
  *   sample_scan.c            devices that are nodes of the host, found by patterns
  *   sample_prefer.c          which of them to prefer
  *   sample_commands.c        what it does on command
+ *   sample_fault.c           mistakes that it makes when asked to
  *   sample_program.h         command lines, control sockets: what the samples have in common */
 #ifndef SAMPLE_H
 #define SAMPLE_H
@@ -52,6 +53,7 @@ struct sample_options {
     const char *cdi_kind; /* NULL: no CDI names */
     const char *env;      /* NULL: no env */
     const char *control;  /* NULL: no control socket */
+    const char *fault;    /* a mistake to make; NULL: none */
     unsigned interval_s;
     bool has_log;
     enum davit_log_level log;
@@ -128,6 +130,19 @@ struct sample {
     unsigned serving; /* DAVIT_REGISTER_* whose socket takes calls */
     bool was_ready;
 };
+
+/* ---- faults (sample_fault.c) ---- */
+
+/* False: there is no such fault. */
+bool sample_fault_check(const char *name);
+/* Before anything is opened; ends the program, or changes the devices. */
+void sample_fault_start(struct sample *sample);
+/* True: it has answered. */
+bool sample_fault_allocate(struct sample *sample, struct davit_call *call,
+                           const struct davit_allocate_request *request);
+bool sample_fault_prestart(struct sample *sample, struct davit_call *call);
+/* True: the signal is passed over. */
+bool sample_fault_signal(struct sample *sample, int signum);
 
 /* Misbehaviours that can be asked for. */
 void sample_hang(struct sample *sample, bool is_hanging); /* false: the calls held are answered */

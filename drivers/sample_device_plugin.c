@@ -89,6 +89,8 @@ static void answer_allocate(struct sample *sample, struct davit_call *call,
         davit_call_fail(call, DAVIT_INTERNAL, "told to fail; %zu more times", sample->n_failures);
         return;
     }
+    if (sample_fault_allocate(sample, call, request))
+        return;
     if (sample->options.n_patterns > 0) { /* what is gone by now is not given away */
         sample_scan(&sample->devices);
         push(sample);
@@ -118,7 +120,8 @@ static void answer_held(struct sample *sample, const struct sample_held *held)
         answer_allocate(sample, held->call, held->allocate);
         break;
     case HELD_PRESTART:
-        davit_call_finish(held->call);
+        if (!sample_fault_prestart(sample, held->call))
+            davit_call_finish(held->call);
         break;
     case HELD_PREFER:
         sample_prefer(&sample->devices, held->call, held->prefer);
@@ -198,6 +201,8 @@ static void on_signal(void *ctx, int signum)
 {
     struct sample *sample = ctx;
 
+    if (sample_fault_signal(sample, signum))
+        return;
     if (signum == SIGUSR1)
         sample_devices_toggle_next(&sample->devices);
     else if (signum == SIGUSR2)
@@ -327,6 +332,7 @@ int main(int argc, char **argv)
         davit_log_to(sample.options.log, NULL, NULL);
     sample.held = sample_alloc(HELD_MAX * sizeof(sample.held[0]));
     sample_devices_init(&sample.devices, &sample.options);
+    sample_fault_start(&sample);
     code = run(&sample);
     sample_devices_fini(&sample.devices);
     free(sample.held);

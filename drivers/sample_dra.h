@@ -4,6 +4,7 @@
  *   sample_dra_options.c    the command line
  *   sample_dra_devices.c    which devices there are: published, and their health
  *   sample_dra_claims.c     claims that are prepared: CDI specs, records on the disk
+ *   sample_dra_fault.c      mistakes that it makes when asked to
  *   sample_dra_files.c      files that are there whole or not at all
  *   sample_dra_commands.c   what it does on command
  *   sample_program.h        command lines, control sockets: what the samples have in common */
@@ -31,6 +32,7 @@ struct sample_dra_options {
     const char *cdi_dir;
     const char *control;
     const char *model;
+    const char *fault; /* a mistake to make; NULL: none */
     const char *taint; /* KEY[=VALUE]:EFFECT, of all devices; NULL: none */
     unsigned flags;    /* DAVIT_DRA_* */
     size_t n_devices;
@@ -89,6 +91,7 @@ struct sample_dra_claims {
     char *dir;
     const char *cdi_dir;
     const char *driver;
+    const char *fault;
 };
 
 bool sample_dra_claims_init(struct sample_dra_claims *claims,
@@ -153,6 +156,21 @@ struct sample_dra {
     size_t n_unprepares;
     int crash_fd;
 };
+
+/* ---- faults (sample_dra_fault.c) ---- */
+
+/* False: there is no such fault. */
+bool sample_dra_fault_check(const char *name);
+/* Before anything is opened; ends the program, or changes node and devices. */
+void sample_dra_fault_start(struct sample_dra *sample);
+/* Before and after the work of a call; false, with the error, fails it. */
+bool sample_dra_fault_before(struct sample_dra *sample, const struct sample_dra_held *held,
+                             struct davit_error *error);
+void sample_dra_fault_after(struct sample_dra *sample, const struct sample_dra_held *held);
+/* Changes what is answered for a device; false: it is left out. */
+bool sample_dra_fault_answer(const struct sample_dra *sample, struct davit_dra_prepared *prepared);
+/* True: the signal is passed over. */
+bool sample_dra_fault_signal(const struct sample_dra *sample);
 
 void sample_dra_hang(struct sample_dra *sample, unsigned hangs); /* 0: what is held is answered */
 bool sample_dra_push(struct sample_dra *sample, struct davit_error *error);

@@ -61,7 +61,8 @@ static void add_devices(const struct sample_dra *sample, const struct sample_dra
             .share_id = result->share_id,
         };
 
-        davit_dra_add_device(held->call, &prepared);
+        if (sample_dra_fault_answer(sample, &prepared))
+            davit_dra_add_device(held->call, &prepared);
         free(text);
     }
 }
@@ -86,7 +87,9 @@ static void answer(struct sample_dra *sample, const struct sample_dra_held *held
 
     if (sample->crash == SAMPLE_CRASH_START)
         die();
-    is_good = do_it(sample, held, &error);
+    is_good = sample_dra_fault_before(sample, held, &error) && do_it(sample, held, &error);
+    if (is_good)
+        sample_dra_fault_after(sample, held);
     if (sample->crash == SAMPLE_CRASH_BEFORE)
         die();
     if (sample->crash == SAMPLE_CRASH_AFTER)
@@ -147,7 +150,11 @@ static void on_unprepare(void *ctx, struct davit_call *call,
 bool sample_dra_push(struct sample_dra *sample, struct davit_error *error)
 {
     return sample_dra_devices_publish(&sample->devices, sample->dra, sample->node, error) &&
-           sample_dra_devices_tell(&sample->devices, sample->dra, sample->node, error);
+           sample_dra_devices_tell(&sample->devices, sample->dra,
+                                   sample_is_fault(sample->options.fault, "health-other-names")
+                                       ? "other-pool"
+                                       : sample->node,
+                                   error);
 }
 
 static void on_event(void *ctx, const struct davit_dra_event *event)
@@ -179,6 +186,8 @@ static void on_event(void *ctx, const struct davit_dra_event *event)
 static void on_signal(void *ctx, int signum)
 {
     (void)signum;
+    if (sample_dra_fault_signal(ctx))
+        return;
     davit_driver_stop(((struct sample_dra *)ctx)->driver);
 }
 
@@ -199,8 +208,10 @@ static bool open_dra(struct sample_dra *sample, struct davit_error *error)
 {
     const struct sample_dra_options *from = &sample->options;
     char *registry_dir = sample_printf("%s/plugins_registry", from->kubelet_dir);
+    static const struct davit_dra_owner pod = {"v1", "Pod", "driver", "0"};
     struct davit_dra_options options = {
         .driver = from->driver,
+        .owner = sample_is_fault(from->fault, "owner-pod") ? &pod : NULL,
         .node = sample->node,
         .kubeconfig = from->kubeconfig,
         .flags = from->flags,
@@ -268,6 +279,7 @@ int main(int argc, char **argv)
             : sample_printf("%s/plugins/%s", sample.options.kubelet_dir, sample.options.driver);
     sample.held = sample_alloc(HELD_MAX * sizeof(sample.held[0]));
     sample_dra_devices_init(&sample.devices, &sample.options);
+    sample_dra_fault_start(&sample);
     code = sample_dra_claims_init(&sample.claims, &sample.options, sample.plugin_dir)
                ? run(&sample)
                : SAMPLE_EXIT_START;

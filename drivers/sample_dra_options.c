@@ -32,6 +32,7 @@ static const char help[] =
     "  --taint TAINT          of all devices, KEY[=VALUE]:EFFECT (none)\n"
     "  --correct SECONDS      after which slices that others changed are put right (30)\n"
     "  --control SOCKET       listen there for commands\n"
+    "  --fault NAME           make a mistake on purpose, for tests of davit verify\n"
     "  --log LEVEL            error, warn, info, debug or trace, on stderr (nothing)\n"
     "  --version, --help\n"
     "\n"
@@ -157,6 +158,12 @@ static bool set_taint(void *ctx, const char *text)
     return sample_dra_taint_check(text);
 }
 
+static bool set_fault(void *ctx, const char *text)
+{
+    ((struct sample_dra_options *)ctx)->fault = text;
+    return sample_dra_fault_check(text);
+}
+
 static bool set_log(void *ctx, const char *text)
 {
     struct sample_dra_options *options = ctx;
@@ -188,6 +195,7 @@ static const struct sample_option table[] = {
     {"--taint",       true,  set_taint,      0              },
     {"--correct",     true,  set_correct,    0              },
     {"--control",     true,  NULL,           AT(control)    },
+    {"--fault",       true,  set_fault,      0              },
     {"--log",         true,  set_log,        0              },
 };
 

@@ -26,6 +26,7 @@ static const char help[] =
     "  --cdi KIND             also give CDI names, KIND=ID: example.com/tty\n"
     "  --env NAME             also give the ids, separated by commas, in this variable\n"
     "  --control SOCKET       listen there for commands\n"
+    "  --fault NAME           make a mistake on purpose, for tests of davit verify\n"
     "  --log LEVEL            error, warn, info, debug or trace, on stderr (nothing)\n"
     "  --version, --help\n"
     "\n"
@@ -155,6 +156,12 @@ static bool set_log(void *ctx, const char *text)
     return options->has_log;
 }
 
+static bool set_fault(void *ctx, const char *text)
+{
+    ((struct sample_options *)ctx)->fault = text;
+    return sample_fault_check(text);
+}
+
 static bool set_prestart(void *ctx, const char *text)
 {
     struct sample_options *options = ctx;
@@ -180,6 +187,7 @@ static const struct sample_option table[] = {
     {"--cdi",         true,  NULL,           AT(cdi_kind)   },
     {"--env",         true,  NULL,           AT(env)        },
     {"--control",     true,  NULL,           AT(control)    },
+    {"--fault",       true,  set_fault,      0              },
     {"--log",         true,  set_log,        0              },
 };
 

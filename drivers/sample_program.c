@@ -163,3 +163,8 @@ int sample_program_run(struct davit_driver *driver, struct sample_control *contr
         return 0;
     return error->code == DAVIT_INVALID_ARGUMENT ? SAMPLE_EXIT_USAGE : SAMPLE_EXIT_START;
 }
+
+bool sample_is_fault(const char *fault, const char *name)
+{
+    return fault && strcmp(fault, name) == 0;
+}

@@ -49,6 +49,11 @@ int sample_usage_parse(const struct sample_usage *usage, int argc, char **argv, 
 /* For --log. */
 bool sample_log_parse(const char *text, enum davit_log_level *level);
 
+/* ---- faults: mistakes that drivers make, for proving that `davit verify` finds them ---- */
+
+/* Whether the fault that was asked for (NULL: none) is this one. */
+bool sample_is_fault(const char *fault, const char *name);
+
 /* ---- the control socket: commands over a Unix socket, one a line, each answered with one ---- */
 
 struct sample_control;
