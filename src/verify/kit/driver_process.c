@@ -1,0 +1,382 @@
+/* driver_process.c - the driver's processes: started in a group of their own, watched, and ended
+ * with all that they have started. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/file.h"
+#include "base/num.h"
+#include "loop/loop.h"
+#include "verify/kit/trial.h"
+#include "verify/verify.h"
+
+/* For what was killed to be gone: more than the kernel ever takes. */
+#define GONE_MS 10000u
+/* For commands of --setup, --teardown and --hook. */
+#define COMMAND_MS 60000u
+#define STAT_BYTES_MAX 4096u
+#define BOOT_ID "/proc/sys/kernel/random/boot_id"
+
+/* ---- what /proc tells ---- */
+
+struct stat_line {
+    pid_t parent;
+    pid_t group;
+    char state;
+};
+
+/* The name in it may hold anything, brackets too: what counts begins after the last one. */
+static bool read_stat(const char *pid, struct dv_arena *arena, struct stat_line *line)
+{
+    dv_str path = dv_str_printf(arena, "/proc/%s/stat", pid);
+    struct dv_err err;
+    const char *rest;
+    dv_str text;
+    int parent;
+    int group;
+
+    if (!dv_file_read(path, STAT_BYTES_MAX, arena, &text, &err))
+        return false;
+    rest = strrchr(dv_str_to_c(text, arena), ')');
+    if (!rest ||
+        sscanf(rest, ") %c %d %d", &line->state, &parent, &group) != 3) // NOLINT(cert-err34-c)
+        return false;
+    line->parent = parent;
+    line->group = group;
+    return true;
+}
+
+/* Calls `each` for every process that there is. */
+static void each_process(void *ctx,
+                         void (*each)(void *ctx, const char *pid, const struct stat_line *line))
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    DIR *dir = opendir("/proc");
+    const struct dirent *entry;
+    struct stat_line line;
+
+    while (dir && (entry = readdir(dir))) {
+        dv_arena_reset(arena);
+        if (entry->d_name[0] >= '0' && entry->d_name[0] <= '9' &&
+            read_stat(entry->d_name, arena, &line))
+            each(ctx, entry->d_name, &line);
+    }
+    if (dir)
+        (void)closedir(dir); /* was only read */
+}
+
+struct census {
+    pid_t group;
+    size_t n_members;
+    size_t n_descriptors;
+    size_t rss_pages;
+};
+
+static size_t count_entries(const char *path)
+{
+    DIR *dir = opendir(path);
+    const struct dirent *entry;
+    size_t n = 0;
+
+    while (dir && (entry = readdir(dir)))
+        n += entry->d_name[0] != '.';
+    if (dir)
+        (void)closedir(dir); /* was only read */
+    return n;
+}
+
+static void count(void *ctx, const char *pid, const struct stat_line *line)
+{
+    struct census *census = ctx;
+    size_t total = 0;
+    size_t resident = 0;
+    char path[64];
+    FILE *file;
+
+    if (line->group != census->group || line->state == 'Z')
+        return;
+    census->n_members++;
+    (void)snprintf(path, sizeof(path), "/proc/%.20s/fd", pid);
+    census->n_descriptors += count_entries(path);
+    (void)snprintf(path, sizeof(path), "/proc/%.20s/statm", pid);
+    file = fopen(path, "re");
+    if (file && fscanf(file, "%zu %zu", &total, &resident) == 2) // NOLINT(cert-err34-c)
+        census->rss_pages += resident;
+    if (file)
+        (void)fclose(file); /* was only read */
+}
+
+static struct census take_census(const struct dv_child *process)
+{
+    struct census census = {.group = process->pid};
+
+    each_process(&census, count);
+    return census;
+}
+
+size_t dv_child_n_descriptors(const struct dv_child *process)
+{
+    return take_census(process).n_descriptors;
+}
+
+size_t dv_child_rss_kib(const struct dv_child *process)
+{
+    return take_census(process).rss_pages * (size_t)sysconf(_SC_PAGESIZE) / 1024;
+}
+
+size_t dv_child_n_members(const struct dv_child *process)
+{
+    return take_census(process).n_members;
+}
+
+/* ---- starting ---- */
+
+/* Puts another file in the place of the boot id, in a namespace of mounts of this process's own. */
+static bool hide_boot_id(const char *boot_id)
+{
+    return unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) == 0 &&
+           mount(boot_id, BOOT_ID, NULL, MS_BIND, NULL) == 0;
+}
+
+void dv_trial_set_boot_id(struct dv_trial *trial)
+{
+    dv_str path = dv_str_printf(trial->arena, "%.*s/boot_id", DV_FMT(trial->paths.root));
+    char text[DV_UUID_BYTES];
+    struct dv_err err;
+    int status = 0;
+    pid_t pid;
+
+    if (!dv_file_replace(path, dv_random_uuid(text), 0644, &err))
+        return;
+    pid = fork(); /* tries it, as a namespace cannot be left */
+    if (pid == 0)
+        _exit(hide_boot_id(dv_str_to_c(path, trial->arena)) ? 0 : 1);
+    if (pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) && !WEXITSTATUS(status))
+        trial->boot_id = path;
+}
+
+/* In the child, where only what is safe after a fork of a process with threads may be called: no
+ * memory is taken. */
+static _Noreturn void become(char *const *argv, int log_fd, const char *boot_id, pid_t parent)
+{
+    int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+    (void)setpgid(0, 0);
+    /* When the worker dies, so does this; and it may have died already. */
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    if (getppid() != parent)
+        _exit(127);
+    if (boot_id[0] &&
+        (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) != 0 ||
+         mount(boot_id, BOOT_ID, NULL, MS_BIND, NULL) != 0))
+        _exit(126);
+    if (dup2(null_fd, 0) < 0 || dup2(log_fd, 1) < 0 || dup2(log_fd, 2) < 0)
+        _exit(127);
+    (void)signal(SIGPIPE, SIG_DFL);
+    (void)execv(argv[0], argv);
+    _exit(127);
+}
+
+static void reap(struct dv_child *process)
+{
+    if (!process->has_ended && waitpid(process->pid, &process->status, WNOHANG) == process->pid)
+        process->has_ended = true;
+}
+
+static void on_pidfd(void *ctx, unsigned events)
+{
+    struct dv_child *process = ctx;
+
+    (void)events;
+    reap(process);
+    if (process->has_ended) {
+        dv_poll_close(process->poll, NULL, NULL);
+        process->poll = NULL;
+    }
+}
+
+static struct dv_child *start(struct dv_trial *trial, dv_str command)
+{
+    struct dv_child *process = DV_NEW(trial->arena, struct dv_child);
+    dv_str text;
+    char instance[32];
+    char sh[] = "/bin/sh";
+    char dash_c[] = "-c";
+    const char *boot_id = dv_str_to_c(trial->boot_id, trial->arena);
+    pid_t self = getpid();
+    struct dv_err err;
+
+    process->trial = trial;
+    process->number = (unsigned)trial->processes.n;
+    (void)snprintf(instance, sizeof(instance), "i%u", process->number);
+    text = dv_trial_expand(trial, command, dv_str_from_c(instance));
+    {
+        char *argv[] = {sh, dash_c, strdup(dv_str_to_c(text, trial->arena)), NULL};
+
+        process->pid = fork();
+        if (process->pid == 0)
+            become(argv, trial->log_fd, boot_id, self);
+        free(argv[2]);
+    }
+    if (process->pid < 0)
+        dv_trial_break(trial, "cannot start a process: %s", strerror(errno));
+    (void)setpgid(process->pid, process->pid); /* whoever of the two is first */
+    process->pidfd = (int)syscall(SYS_pidfd_open, process->pid, 0);
+    process->poll = process->pidfd < 0
+                        ? NULL
+                        : dv_poll_open(trial->loop, process->pidfd, on_pidfd, process, &err);
+    if (!process->poll)
+        dv_trial_break(trial, "cannot watch a process: the kernel has no pidfd_open?");
+    dv_poll_set(process->poll, DV_POLL_READ);
+    *dv_vec_add_in(&trial->processes, trial->arena) = process;
+    return process;
+}
+
+struct dv_child *dv_child_start(struct dv_trial *trial)
+{
+    return trial->options->attach.n > 0 ? NULL : start(trial, trial->options->exec);
+}
+
+/* ---- ending ---- */
+
+static bool has_ended(void *ctx)
+{
+    const struct dv_child *process = ctx;
+
+    return process->has_ended;
+}
+
+bool dv_child_run(struct dv_trial *trial, dv_str command)
+{
+    struct dv_child *process = start(trial, command);
+
+    process->may_end = true;
+    process->is_command = true;
+    if (dv_trial_wait_ms(trial, has_ended, process, COMMAND_MS, "the end of a command"))
+        return WIFEXITED(process->status) && WEXITSTATUS(process->status) == 0;
+    dv_child_kill(process);
+    return false;
+}
+
+static const struct dv_verify_hook *find_hook(const struct dv_trial *trial, dv_str name)
+{
+    for (size_t i = 0; i < trial->options->n_hooks; i++)
+        if (dv_str_eq(trial->options->hooks[i].name, name))
+            return &trial->options->hooks[i];
+    return NULL;
+}
+
+bool dv_trial_has_hook(const struct dv_trial *trial, dv_str name)
+{
+    return find_hook(trial, name) != NULL;
+}
+
+void dv_trial_hook(struct dv_trial *trial, dv_str name)
+{
+    const struct dv_verify_hook *hook = find_hook(trial, name);
+
+    if (!hook)
+        dv_trial_skip(trial, "no --hook %.*s=COMMAND makes it happen", DV_FMT(name));
+    if (!dv_child_run(trial, hook->command))
+        dv_trial_break(trial, "the command of --hook %.*s failed: %.*s", DV_FMT(name),
+                       DV_FMT(hook->command));
+}
+
+/* To the whole group. */
+static void send_signal(const struct dv_child *process, int signum)
+{
+    (void)kill(-process->pid, signum); /* gone is fine */
+}
+
+bool dv_child_stop(struct dv_child *process, uint64_t timeout_ms)
+{
+    process->may_end = true;
+    send_signal(process, SIGTERM);
+    return dv_trial_wait_ms(process->trial, has_ended, process, timeout_ms, "its end");
+}
+
+static bool is_group_gone(void *ctx)
+{
+    const struct dv_child *process = ctx;
+
+    return process->has_ended && dv_child_n_members(process) == 0;
+}
+
+void dv_child_kill(struct dv_child *process)
+{
+    process->may_end = true;
+    send_signal(process, SIGKILL);
+    (void)dv_trial_wait_ms(process->trial, has_ended, process, GONE_MS, "its end");
+    while (!is_group_gone(process)) { /* others of the group: soon */
+        (void)waitpid(-process->pid, NULL, WNOHANG);
+        (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+}
+
+const char *dv_child_end_text(const struct dv_child *process)
+{
+    struct dv_arena *arena = process->trial->arena;
+    dv_str text = WIFSIGNALED(process->status)
+                      ? dv_str_printf(arena, "signal %d, %s", WTERMSIG(process->status),
+                                      strsignal(WTERMSIG(process->status)))
+                      : dv_str_printf(arena, "exit status %d", WEXITSTATUS(process->status));
+
+    return dv_str_to_c(text, arena);
+}
+
+struct strangers {
+    pid_t parent;
+    const pid_t *known;
+    size_t n_known;
+    size_t n_found;
+};
+
+/* A child of ours that we did not start was left by a driver: it called setsid, and its parent
+ * ended. */
+static void kill_stranger(void *ctx, const char *pid, const struct stat_line *line)
+{
+    struct strangers *strangers = ctx;
+    uint32_t number;
+
+    if (line->parent != strangers->parent || !dv_str_to_u32(dv_str_from_c(pid), &number))
+        return;
+    for (size_t i = 0; i < strangers->n_known; i++)
+        if (strangers->known[i] == (pid_t)number)
+            return;
+    strangers->n_found++;
+    (void)kill((pid_t)number, SIGKILL);
+    (void)waitpid((pid_t)number, NULL, WNOHANG);
+}
+
+/* Each one's end may bring others: its children become ours. */
+void dv_children_end_others(const pid_t *known, size_t n_known)
+{
+    struct strangers strangers = {.parent = getpid(), .known = known, .n_known = n_known};
+
+    do {
+        strangers.n_found = 0;
+        each_process(&strangers, kill_stranger);
+        if (strangers.n_found > 0)
+            (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    } while (strangers.n_found > 0);
+}
+
+void dv_trial_processes_end(struct dv_trial *trial)
+{
+    for (size_t i = 0; i < trial->processes.n; i++)
+        send_signal(trial->processes.v[i], SIGKILL);
+    dv_children_end_others(NULL, 0);
+}

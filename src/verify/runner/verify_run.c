@@ -1,0 +1,507 @@
+/* verify_run.c - runs trials, a worker process each, so many at a time, and gathers what they tell.
+ *
+ *     the probe --> facts --> cases that apply --> worker --- a result in a pipe ---> report
+ *                                   skipped, why -----------------------------------> report
+ *
+ * A worker ends its driver and removes its directories itself, also when it is told to end. What a
+ * worker that crashes leaves behind becomes a child of ours, and is ended here. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/defs.h"
+#include "base/err.h"
+#include "base/file.h"
+#include "verify/cases/driver_probe.h"
+#include "verify/kit/skew.h"
+#include "verify/kit/trial.h"
+#include "verify/kit/verify_case.h"
+#include "verify/runner/selection.h"
+#include "verify/runner/verify_report.h"
+#include "verify/verify.h"
+
+#define WAIT_MS 10000u
+#define CASE_MS 120000u
+/* Clients of all kinds back off for up to half a minute after a few failures; what others do to
+ * slices is put right within about 30 s, so that two who disagree do not keep each other busy; and
+ * for a minute helper libraries trust what they wrote more than what they see. */
+#define RECOVER_MS 90000u
+/* For a worker that was told to end: it kills, unmounts and removes. */
+#define END_MS 15000u
+#define JOBS_MAX 64u
+#define REPORT_BYTES_MAX (16u << 20)
+
+/* Set by a signal: no more cases are begun, and workers are told to end. */
+static volatile int signal_raised;
+
+/* A trial that is being run. */
+struct worker {
+    pid_t pid;    /* 0: the place is free */
+    int fd;       /* its result comes here */
+    size_t place; /* of its result */
+    struct dv_trial trial;
+    struct dv_trial_result told;
+    size_t n_told; /* bytes */
+    uint64_t start_ms;
+    uint64_t deadline_ms;
+    bool is_told_to_end;
+};
+
+struct run {
+    const struct dv_verify_options *options;
+    const struct dv_skew *release;
+    struct dv_arena *arena;
+    struct dv_facts facts;
+    bool has_facts;
+    const struct dv_verify_case **cases; /* of each result */
+    struct dv_verify_report report;
+    struct worker workers[JOBS_MAX];
+    size_t n_jobs;
+    size_t n_begun;
+    size_t n_printed;
+    bool is_quiet; /* a report goes to standard output */
+};
+
+static uint64_t now_ms(void)
+{
+    return dv_clock_now_ns(dv_clock_real()) / 1000000u;
+}
+
+static void on_signal(int signum)
+{
+    signal_raised = signum;
+}
+
+/* ---- workers ---- */
+
+static _Noreturn void work(struct run *run, struct worker *worker, pid_t parent)
+{
+    struct dv_trial *trial = &worker->trial;
+
+    (void)prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0);
+    if (getppid() != parent) /* it died before that was said */
+        _exit(1);
+    dv_trial_init(trial);
+    if (run->options->setup.n > 0 && !dv_child_run(trial, run->options->setup))
+        dv_trial_break(trial, "--setup failed: %.*s", DV_FMT(run->options->setup));
+    if (trial->test)
+        trial->test->run(trial);
+    else
+        dv_probe(trial);
+    dv_trial_end(trial, DV_PASSED, "");
+}
+
+/* Whether a driver that does not offer it is wrong. */
+static bool is_required(const struct dv_verify_options *options, const char *name)
+{
+    for (size_t i = 0; i < options->n_required; i++)
+        if (dv_str_eq(options->required[i], dv_str_from_c(name)))
+            return true;
+    return false;
+}
+
+/* Begins a trial in a free place. `test` NULL: the probe. */
+static bool begin(struct run *run, struct worker *worker, const struct dv_verify_case *test,
+                  size_t place, struct dv_err *err)
+{
+    const struct dv_verify_options *options = run->options;
+    pid_t self = getpid();
+    int fds[2];
+
+    memset(worker, 0, sizeof(*worker));
+    worker->place = place;
+    worker->start_ms = now_ms();
+    worker->deadline_ms = worker->start_ms + (options->case_ms ? options->case_ms : CASE_MS);
+    worker->trial = (struct dv_trial){
+        .options = options,
+        .test = test,
+        .release = run->release,
+        .facts = run->facts,
+        .node = options->node.n > 0 ? options->node : DV_STR("verify-node"),
+        .wait_ms = options->wait_ms ? options->wait_ms : WAIT_MS,
+        .recover_ms = options->recover_ms ? options->recover_ms : RECOVER_MS,
+        .arena = dv_arena_new(),
+    };
+    worker->trial.facts.has_slices |= is_required(options, "slices");
+    if (!dv_trial_root_make(&worker->trial, err))
+        return false;
+    if (pipe2(fds, O_CLOEXEC) != 0)
+        return dv_fail_errno(err, errno, "pipe");
+    worker->trial.result_fd = fds[1];
+    (void)fflush(NULL);
+    worker->pid = fork();
+    if (worker->pid == 0) {
+        (void)close(fds[0]);
+        work(run, worker, self);
+    }
+    (void)close(fds[1]);
+    worker->fd = fds[0];
+    return worker->pid > 0 || dv_fail_errno(err, errno, "fork");
+}
+
+/* Ends what a worker that crashed has left: children of ours that are no workers. */
+static void sweep(struct run *run, struct worker *worker)
+{
+    pid_t known[JOBS_MAX];
+    size_t n = 0;
+
+    for (size_t i = 0; i < run->n_jobs; i++)
+        if (run->workers[i].pid)
+            known[n++] = run->workers[i].pid;
+    dv_children_end_others(known, n);
+    dv_trial_dirs_remove(&worker->trial);
+}
+
+/* The worker is gone, or has said all it has to say. */
+static void finish(struct run *run, struct worker *worker)
+{
+    struct dv_verify_result *result = &run->report.results[worker->place];
+    bool has_result = worker->n_told == sizeof(worker->told);
+    pid_t pid = worker->pid;
+    int status = 0;
+
+    (void)close(worker->fd);
+    (void)waitpid(pid, &status, 0); /* it closed the pipe by its end */
+    worker->pid = 0;
+    result->is_done = true;
+    result->took_ms = now_ms() - worker->start_ms;
+    if (has_result) {
+        result->outcome = worker->told.outcome;
+        result->n_calls = worker->told.n_calls;
+        worker->told.reason[sizeof(worker->told.reason) - 1] = '\0';
+        result->reason = dv_str_copy(dv_str_from_c(worker->told.reason), run->arena);
+    } else {
+        sweep(run, worker);
+        result->outcome = DV_BROKEN;
+        result->reason =
+            dv_str_printf(run->arena, "the worker ended without a result (%s %d)",
+                          WIFSIGNALED(status) ? "signal" : "exit status",
+                          WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+    }
+    if (worker->is_told_to_end && !signal_raised) {
+        result->outcome = DV_FAILED;
+        result->reason = dv_str_printf(
+            run->arena, "it was not done within %llu ms, while waiting for the driver",
+            (unsigned long long)(worker->deadline_ms - worker->start_ms));
+    }
+    if (!worker->trial.test) {
+        run->facts = worker->told.facts;
+        run->has_facts = result->outcome == DV_PASSED;
+    }
+    dv_arena_free(worker->trial.arena);
+}
+
+static void read_result(struct run *run, struct worker *worker)
+{
+    char *at = (char *)&worker->told + worker->n_told;
+    ssize_t n = read(worker->fd, at, sizeof(worker->told) - worker->n_told);
+
+    if (n > 0)
+        worker->n_told += (size_t)n;
+    if (n == 0 || (n < 0 && errno != EINTR) || worker->n_told == sizeof(worker->told))
+        finish(run, worker);
+}
+
+/* Tells a worker whose time is over to end; later, the kernel does. */
+static void press(struct worker *worker)
+{
+    uint64_t now = now_ms();
+
+    if (now < worker->deadline_ms && !signal_raised)
+        return;
+    if (!worker->is_told_to_end) {
+        worker->is_told_to_end = true;
+        worker->deadline_ms = now;
+        (void)kill(worker->pid, SIGTERM);
+    } else if (now > worker->deadline_ms + END_MS) {
+        (void)kill(worker->pid, SIGKILL);
+    }
+}
+
+/* Waits for one result or more. */
+static void attend(struct run *run)
+{
+    struct pollfd fds[JOBS_MAX];
+    struct worker *whose[JOBS_MAX];
+    nfds_t n = 0;
+
+    for (size_t i = 0; i < run->n_jobs; i++)
+        if (run->workers[i].pid) {
+            press(&run->workers[i]);
+            whose[n] = &run->workers[i];
+            fds[n++] = (struct pollfd){.fd = run->workers[i].fd, .events = POLLIN};
+        }
+    if (n == 0 || poll(fds, n, 200) <= 0)
+        return;
+    for (nfds_t i = 0; i < n; i++)
+        if (fds[i].revents)
+            read_result(run, whose[i]);
+}
+
+static bool is_idle(const struct run *run)
+{
+    for (size_t i = 0; i < run->n_jobs; i++)
+        if (run->workers[i].pid)
+            return false;
+    return true;
+}
+
+/* ---- which cases apply ---- */
+
+/* Why a case does not apply to this driver; NULL: it does. */
+static const char *reason_to_skip(const struct run *run, const struct dv_verify_case *test)
+{
+    const struct dv_facts *facts = &run->facts;
+    const struct {
+        unsigned need;
+        const char *name;
+        bool is_there;
+        const char *reason;
+    } needs[] = {
+        {DV_NEEDS_PREFER,   "prefer",   facts->has_prefer,
+         "the plugin does not offer GetPreferredAllocation"                                             },
+        {DV_NEEDS_PRESTART, "prestart", facts->has_prestart,
+         "the plugin does not want PreStartContainer"                                                   },
+        {DV_NEEDS_HEALTH,   "health",   facts->has_health,     "the driver does not offer device health"},
+        {DV_NEEDS_SLICES,   "slices",   facts->has_slices,
+         "the driver publishes no slices for its node"                                                  },
+        {DV_NEEDS_CLASSIC,  "classic",  facts->is_classic,
+         "the plugin does not register by kubelet.sock"                                                 },
+        {DV_NEEDS_WATCHER,  "watcher",  facts->has_watcher,
+         "the plugin has no socket in plugins_registry"                                                 },
+        {DV_NEEDS_TWO,      "two",      facts->n_devices >= 2, "the driver has fewer than two devices"  },
+    };
+
+    if ((test->needs & DV_NEEDS_PROCESS) && run->options->attach.n > 0)
+        return "davit must be able to start and end the driver: --exec";
+    if ((test->needs & DV_NEEDS_INSTANCE) &&
+        dv_str_find(run->options->exec, DV_STR("{instance}")) == run->options->exec.n)
+        return "--exec has no {instance}, by which two instances would differ";
+    for (size_t i = 0; i < DV_COUNT(needs) && run->has_facts; i++)
+        if ((test->needs & needs[i].need) && !needs[i].is_there &&
+            !is_required(run->options, needs[i].name))
+            return needs[i].reason;
+    if (!run->has_facts && !dv_selection_is_named(run->options, test->id))
+        return "the driver did not get so far: see probe";
+    return NULL;
+}
+
+static bool skip(struct run *run, size_t place)
+{
+    const char *reason = reason_to_skip(run, run->cases[place]);
+
+    if (!reason)
+        return false;
+    run->report.results[place].outcome = DV_SKIPPED;
+    run->report.results[place].reason = dv_str_from_c(reason);
+    run->report.results[place].is_done = true;
+    return true;
+}
+
+/* ---- the run ---- */
+
+static void say(const struct run *run, struct dv_buf *buf)
+{
+    if (!run->is_quiet) {
+        (void)fwrite(buf->p, 1, buf->n, stdout);
+        (void)fflush(stdout);
+    }
+    dv_buf_fini(buf);
+}
+
+/* In the order of the table, as far as all before are known. */
+static void print_done(struct run *run)
+{
+    while (run->n_printed < run->report.n_results && run->report.results[run->n_printed].is_done) {
+        struct dv_buf buf;
+
+        dv_buf_init(&buf, REPORT_BYTES_MAX);
+        dv_report_print_case(&run->report, &run->report.results[run->n_printed++], &buf);
+        say(run, &buf);
+    }
+}
+
+static struct worker *free_place(struct run *run)
+{
+    for (size_t i = 0; i < run->n_jobs; i++)
+        if (!run->workers[i].pid)
+            return &run->workers[i];
+    return NULL;
+}
+
+static bool run_cases(struct run *run, struct dv_err *err)
+{
+    while (!(run->n_begun == run->report.n_results && is_idle(run))) {
+        struct worker *worker = free_place(run);
+
+        if (worker && run->n_begun < run->report.n_results && !signal_raised) {
+            size_t place = run->n_begun++;
+
+            if (!skip(run, place) && !begin(run, worker, run->cases[place], place, err))
+                return false;
+            print_done(run);
+            continue;
+        }
+        attend(run);
+        print_done(run);
+        if (signal_raised && is_idle(run))
+            return dv_fail(err, DV_CANCELLED, "interrupted by %s", strsignal(signal_raised));
+    }
+    return true;
+}
+
+/* The probe is a result only when it fails. */
+static bool run_probe(struct run *run, struct dv_err *err)
+{
+    struct dv_verify_result *result = &run->report.results[0];
+
+    if (!begin(run, &run->workers[0], NULL, 0, err))
+        return false;
+    while (!is_idle(run))
+        attend(run);
+    if (signal_raised)
+        return dv_fail(err, DV_CANCELLED, "interrupted by %s", strsignal(signal_raised));
+    run->report.name = dv_str_from_c(run->facts.name);
+    if (!run->has_facts)
+        print_done(run);
+    else
+        run->n_printed = 1;
+    run->n_begun = 1;
+    return result->outcome != DV_BROKEN ||
+           dv_fail(err, DV_FAILED_PRECONDITION, "%.*s", DV_FMT(result->reason));
+}
+
+static void gather_cases(struct run *run)
+{
+    struct dv_selection at = {0};
+    size_t n = 1;
+
+    while (dv_selection_next(run->options, &at))
+        n++;
+    run->cases = DV_NEW_ARRAY(run->arena, const struct dv_verify_case *, n);
+    run->report.results = DV_NEW_ARRAY(run->arena, struct dv_verify_result, n);
+    run->report.n_results = n;
+    run->report.results[0].id = "probe";
+    run->report.results[0].proves = "the driver starts, registers and answers";
+    at = (struct dv_selection){0};
+    for (size_t i = 1; i < n; i++) {
+        run->cases[i] = dv_selection_next(run->options, &at);
+        run->report.results[i].id = run->cases[i]->id;
+        run->report.results[i].proves = run->cases[i]->proves;
+    }
+}
+
+static bool write_report(const struct run *run, dv_str path,
+                         void (*print)(const struct dv_verify_report *report, struct dv_buf *buf),
+                         struct dv_err *err)
+{
+    struct dv_buf buf;
+    bool is_good = true;
+
+    if (path.n == 0)
+        return true;
+    dv_buf_init(&buf, REPORT_BYTES_MAX);
+    print(&run->report, &buf);
+    if (dv_str_eq(path, DV_STR("-")))
+        (void)fwrite(buf.p, 1, buf.n, stdout);
+    else
+        is_good = dv_file_replace(path, dv_buf_str(&buf), 0644, err);
+    dv_buf_fini(&buf);
+    return is_good;
+}
+
+static bool report_all(struct run *run, struct dv_verify_sum *sum, struct dv_err *err)
+{
+    const struct dv_verify_options *options = run->options;
+    struct dv_buf buf;
+
+    if (run->has_facts) { /* the probe was only a means */
+        run->report.results++;
+        run->report.n_results--;
+    }
+    dv_buf_init(&buf, REPORT_BYTES_MAX);
+    dv_report_print_sum(&run->report, &buf);
+    say(run, &buf);
+    *sum = dv_report_sum(&run->report);
+    return write_report(run, options->tap, dv_report_print_tap, err) &&
+           write_report(run, options->junit, dv_report_print_junit, err) &&
+           write_report(run, options->json, dv_report_print_json, err);
+}
+
+static size_t count_jobs(const struct dv_verify_options *options)
+{
+    long n_cores = sysconf(_SC_NPROCESSORS_ONLN);
+
+    if (options->attach.n > 0)
+        return 1; /* one driver, one kubelet */
+    if (options->n_jobs > 0)
+        return options->n_jobs < JOBS_MAX ? options->n_jobs : JOBS_MAX;
+    return n_cores < 1 ? 1 : n_cores > 16 ? 16 : (size_t)n_cores;
+}
+
+static bool prepare(struct run *run, struct dv_err *err)
+{
+    const struct dv_verify_options *options = run->options;
+    struct sigaction action = {.sa_handler = on_signal};
+    dv_str stranger = dv_selection_stranger(options);
+
+    if (stranger.n > 0)
+        return dv_fail(err, DV_INVALID_ARGUMENT, "no case of %s is called \"%.*s\"; see --list",
+                       dv_verify_kind_name(options->kind), DV_FMT(stranger));
+    /* Each case has an API of its own, at another address and with another token: a driver that
+     * runs already would have to read its kubeconfig again for each. */
+    if (options->attach.n > 0 && options->kind == DV_VERIFY_DRA)
+        return dv_fail(err, DV_INVALID_ARGUMENT,
+                       "--attach is for device plugins: a DRA driver needs a new API for each "
+                       "case; let davit start it with --exec and {kubeconfig}");
+    if (!run->release)
+        return dv_fail(err, DV_INVALID_ARGUMENT, "--emulate is %s, not \"%.*s\"", dv_skew_names(),
+                       DV_FMT(options->release));
+    if (mkdir(dv_str_to_c(options->dir, run->arena), 0755) != 0 && errno != EEXIST)
+        return dv_fail_errno(err, errno, "making %.*s", DV_FMT(options->dir));
+    (void)sigaction(SIGINT, &action, NULL);
+    (void)sigaction(SIGTERM, &action, NULL);
+    (void)sigaction(SIGHUP, &action, NULL);
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0)
+        return dv_fail_errno(err, errno, "prctl");
+    return true;
+}
+
+bool dv_verify_run(const struct dv_verify_options *options, struct dv_verify_sum *sum,
+                   struct dv_err *err)
+{
+    struct run *run = DV_ALLOC(struct run);
+    uint64_t start_ms = now_ms();
+    bool is_good;
+
+    run->options = options;
+    run->arena = dv_arena_new();
+    run->release = dv_skew_find(options->release);
+    run->report.options = options;
+    run->n_jobs = count_jobs(options);
+    run->is_quiet = dv_str_eq(options->tap, DV_STR("-")) ||
+                    dv_str_eq(options->junit, DV_STR("-")) || dv_str_eq(options->json, DV_STR("-"));
+    is_good = prepare(run, err);
+    if (is_good) {
+        gather_cases(run);
+        is_good = run_probe(run, err) && run_cases(run, err);
+        run->report.took_ms = now_ms() - start_ms;
+        is_good = is_good && report_all(run, sum, err);
+    }
+    while (!is_idle(run)) /* a failure of ours while others run */
+        attend(run);
+    dv_arena_free(run->arena);
+    free(run);
+    return is_good;
+}

@@ -1,0 +1,117 @@
+"""davit verify over the sample drivers: all is well, reports say so, nothing is left behind."""
+
+import os
+import signal
+import subprocess
+import xml.etree.ElementTree
+
+import pytest
+
+from procs import until
+from verify_runs import DAVIT, DRA, PLUGIN, listed, verify
+
+
+def assert_good(code, outcomes, reasons, kind):
+    bad = {case: reasons[case] for case, outcome in outcomes.items()
+           if outcome not in ("passed", "skipped")}
+    assert not bad
+    assert code == 0, reasons
+    assert set(outcomes) == set(listed(kind))
+
+
+def test_the_sample_plugin_passes(scratch):
+    code, outcomes, reasons = verify(
+        "device-plugin", PLUGIN + " --register both", scratch, "--jobs", "4")
+    assert_good(code, outcomes, reasons, "device-plugin")
+    assert list(outcomes.values()).count("passed") > 50
+
+
+def test_a_plugin_with_nodes_passes(scratch):
+    command = PLUGIN.replace("--virtual 4 --numa 0,1", "--devices /dev/null --devices /dev/zero")
+    code, outcomes, reasons = verify("device-plugin", command, scratch, "--only", "allocate.*")
+    assert code == 0, reasons
+    assert outcomes["allocate.device-nodes"] == "passed"
+
+
+def test_the_sample_driver_passes(scratch):
+    code, outcomes, reasons = verify("dra", DRA, scratch, "--jobs", "6")
+    assert_good(code, outcomes, reasons, "dra")
+    assert list(outcomes.values()).count("passed") > 60
+
+
+@pytest.mark.parametrize("release", ["1.32", "1.34"])
+def test_older_releases_are_emulated(scratch, release):
+    code, outcomes, reasons = verify(
+        "dra", DRA, scratch, "--emulate", release, "--only", "skew.*", "--only", "slices.own")
+    assert code == 0, reasons
+    assert set(outcomes.values()) == {"passed"}, reasons
+
+
+def test_a_release_without_the_service_is_told(scratch):
+    code, outcomes, _ = verify(
+        "dra", DRA + " --versions v1", scratch, "--emulate", "1.31", "--wait", "2",
+        "--only", "register.in-time")
+    assert code == 3
+    assert outcomes["register.in-time"] == "failed"
+
+
+def test_reports(scratch):
+    junit, tap = os.path.join(scratch, "j.xml"), os.path.join(scratch, "t.tap")
+    code, outcomes, _ = verify(
+        "device-plugin", PLUGIN + " --fault gives-nothing", scratch, "--only", "allocate.one",
+        "--only", "allocate.gives", "--only", "allocate.mounts", "--junit", junit, "--tap", tap)
+    assert code == 3
+    assert outcomes == {"allocate.one": "passed", "allocate.gives": "failed",
+                        "allocate.mounts": "skipped"}
+    suite = xml.etree.ElementTree.parse(junit).getroot().find("testsuite")
+    assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("3", "1", "1")
+    with open(tap, encoding="utf-8") as file:
+        lines = file.read().splitlines()
+    assert lines[1] == "1..3"
+    assert any(line.startswith("not ok") and "allocate.gives" in line for line in lines)
+    for kept in ("allocate.gives.log", "allocate.gives.dav"):
+        assert os.path.exists(os.path.join(scratch, "kept", kept))
+
+
+def test_explain_and_mistakes_of_the_command_line(scratch):
+    said = subprocess.run([DAVIT, "verify", "explain", "register.kubelet-restart"], check=True,
+                          stdout=subprocess.PIPE, text=True).stdout
+    assert "Why it matters" in said and "(dra)" in said and "(device-plugin)" in said
+    for words in (["explain", "no.such"], ["device-plugin"], ["dra", "--exec", "x", "--only", "no"],
+                  ["dra", "--exec", "x", "--emulate", "1.2"], ["dra", "--attach", scratch]):
+        done = subprocess.run([DAVIT, "verify", *words, "--dir", os.path.join(scratch, "kept")],
+                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
+        assert done.returncode == 2, done.stderr
+
+
+def group_is_gone(pids):
+    return not any(os.path.exists(f"/proc/{pid}") for pid in pids)
+
+
+def descendants(pid):
+    """The processes below this one."""
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/stat", encoding="ascii", errors="replace") as stat:
+                parent = int(stat.read().rpartition(")")[2].split()[1])
+        except OSError:
+            continue
+        if parent == pid:
+            found += [int(name), *descendants(int(name))]
+    return found
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGKILL])
+def test_nothing_is_left_when_davit_is_ended(scratch, signum):
+    run = subprocess.Popen(
+        [DAVIT, "verify", "device-plugin", "--exec", PLUGIN + " --fault never-registers",
+         "--dir", os.path.join(scratch, "kept"), "--wait", "60"],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    below = until(lambda: len(found := descendants(run.pid)) >= 2 and found, 30, "a driver")
+
+    run.send_signal(signum)
+    run.wait(30)
+    until(lambda: group_is_gone(below), 30, lambda: f"still there: {below}")
+    until(lambda: not [name for name in os.listdir(os.environ["TMPDIR"])
+                       if name.startswith("dvv-")], 30, "its directories to be removed")
