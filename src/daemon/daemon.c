@@ -9,14 +9,18 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/map.h"
+#include "builtin/builtin.h"
 #include "cdidir/cdidir.h"
+#include "claim/claim.h"
 #include "claim/claim_manager.h"
 #include "cluster/recorder.h"
 #include "cluster/remote.h"
 #include "daemon/daemon_api.h"
 #include "daemon/daemon_options.h"
 #include "daemon/daemon_parts.h"
+#include "daemon/old_offers.h"
 #include "device/device_manager.h"
+#include "lease/lease.h"
 #include "loop/loop.h"
 #include "plugin/guard.h"
 #include "plugin/plugin.h"
@@ -45,6 +49,8 @@ static void on_devices_changed(void *ctx)
 
     if (daemon->pods)
         dv_pods_look_again(daemon->pods);
+    if (daemon->leases)
+        dv_leases_look_again(daemon->leases);
     if (daemon->agent)
         dv_agent_devices_changed(daemon->agent);
     if (daemon->node_server)
@@ -58,6 +64,8 @@ static void on_pods_changed(void *ctx, const dv_str *uids, size_t n_uids)
 
     if (daemon->agent)
         dv_agent_pods_changed(daemon->agent, uids, n_uids);
+    if (daemon->leases)
+        dv_leases_look_again(daemon->leases);
     if (!daemon->node_server)
         return; /* nobody can be served yet */
     dv_node_server_pods_changed(daemon->node_server);
@@ -77,6 +85,15 @@ static void on_claims_changed(void *ctx)
     dv_node_server_pods_changed(daemon->node_server);
     dv_node_server_claims_changed(daemon->node_server);
     dv_node_feed_changed(daemon->feed, DV_FEED_STATUS | DV_FEED_PLUGINS | DV_FEED_CLAIMS);
+}
+
+static void on_leases_changed(void *ctx)
+{
+    struct dv_daemon *daemon = ctx;
+
+    if (daemon->node_server)
+        dv_node_server_leases_changed(daemon->node_server);
+    dv_node_feed_changed(daemon->feed, DV_FEED_LEASES);
 }
 
 static bool is_wanted(void *ctx, dv_str pod_uid)
@@ -143,6 +160,7 @@ static bool open_devices(struct dv_daemon *daemon, struct dv_err *err)
         .store = daemon->store,
         .table = DV_TABLE_DEVICES,
         .guard = daemon->guard,
+        .observer = dv_daemon_observer(daemon),
         .is_strict = daemon->options->is_strict,
         .changed = on_devices_changed,
         .pods_changed = on_health_changed,
@@ -156,18 +174,28 @@ static bool open_devices(struct dv_daemon *daemon, struct dv_err *err)
     return daemon->devices != NULL;
 }
 
+/* No driver can have registered before the claims are connected. */
+static void on_offered(void *ctx, dv_str driver, const struct dv_claim_offer *offer)
+{
+    const struct dv_daemon *daemon = ctx;
+
+    dv_old_offers_set(daemon->old_offers, driver, offer);
+}
+
 static bool open_claims(struct dv_daemon *daemon, struct dv_err *err)
 {
     struct dv_claim_manager_options options = {
         .store = daemon->store,
         .table = DV_TABLE_CLAIMS,
         .guard = daemon->guard,
+        .observer = dv_daemon_observer(daemon),
         .node_name = daemon->options->node_name,
         .is_strict = daemon->options->is_strict,
         .is_wanted = is_wanted,
         .is_admitted = is_admitted,
         .changed = on_claims_changed,
         .pods_changed = on_health_changed,
+        .offered = on_offered,
         .operation_ended = on_operation_ended,
         .call_ended = on_call_ended,
         .ctx = daemon,
@@ -191,6 +219,8 @@ static void on_specs_changed(void *ctx)
 
     for (size_t i = 0; i < n; i++)
         hash = hash * 31 + dv_hash(problems[i].path) * 7 + dv_hash(problems[i].reason);
+    if (daemon->builtin)
+        dv_builtin_specs_changed(daemon->builtin);
     if (hash == daemon->cdi_problems)
         return; /* other specs have changed, and the problems are the same */
     daemon->cdi_problems = hash;
@@ -230,6 +260,8 @@ static bool open_pods(struct dv_daemon *daemon, struct dv_err *err)
         .cdi = daemon->cdi,
         .ledger = ledger_mode(daemon->options->ledger),
         .node_name = daemon->options->node_name,
+        .marks_dir = dv_daemon_path(daemon, daemon->options->runtime_dir, DV_DAEMON_MARKS),
+        .boot_id = daemon->boot_id,
         .wait_ms = daemon->options->wait_ms,
         .is_strict = daemon->options->is_strict,
         .changed = on_pods_changed,
@@ -241,6 +273,24 @@ static bool open_pods(struct dv_daemon *daemon, struct dv_err *err)
     if (!daemon->pods)
         return false;
     return true;
+}
+
+static bool open_leases(struct dv_daemon *daemon, struct dv_err *err)
+{
+    const struct dv_leases_options options = {
+        .pods = daemon->pods,
+        .devices = daemon->devices,
+        .claims = daemon->claims,
+        .store = daemon->store,
+        .guard = daemon->guard,
+        .node_name = daemon->options->node_name,
+        .boot_id = daemon->boot_id,
+        .changed = on_leases_changed,
+        .ctx = daemon,
+    };
+
+    daemon->leases = dv_leases_open(daemon->loop, &options, err);
+    return daemon->leases != NULL;
 }
 
 /* Opens the API. It is loaded last, because the store is written from here on. */
@@ -288,12 +338,18 @@ static bool connect_claims(struct dv_daemon *daemon, struct dv_err *err)
     daemon->recorder =
         dv_recorder_open(daemon->cluster, DV_STR("davit-node"), daemon->options->node_name);
     dv_claim_manager_connect(daemon->claims, daemon->cluster);
+    daemon->old_offers =
+        dv_old_offers_open(daemon->loop, daemon->cluster, daemon->options->node_name);
     if (!dv_pods_connect(daemon->pods, daemon->cluster, err))
         return false;
     if ((daemon->options->roles & DV_ROLE_NODE) && !dv_daemon_open_agent(daemon, err))
         return false;
     dv_claim_manager_set_ready(daemon->claims);
-    return dv_daemon_open_roles(daemon, err);
+    if (!dv_daemon_open_roles(daemon, err))
+        return false;
+    dv_leases_start(daemon->leases, daemon->api ? daemon->cluster : NULL,
+                    daemon->api ? daemon->sched : NULL);
+    return true;
 }
 
 static bool open_plugins(struct dv_daemon *daemon, struct dv_err *err)
@@ -305,7 +361,8 @@ static bool open_plugins(struct dv_daemon *daemon, struct dv_err *err)
         .rules = {.handlers = handlers,
                   .n_handlers = DV_COUNT(handlers),
                   .accepts_any_endpoint = daemon->options->is_strict,
-                  .guard = daemon->guard},
+                  .guard = daemon->guard,
+                  .observer = dv_daemon_observer(daemon)},
     };
 
     /* Drivers put their own sockets there, and expect the directory as the kubelet makes it. */
@@ -377,7 +434,9 @@ static bool open_servers(struct dv_daemon *daemon, struct dv_err *err)
         .plugins = daemon->plugins,
         .claims = daemon->claims,
         .pods = daemon->pods,
+        .leases = daemon->leases,
         .runner = daemon->runner,
+        .builtin = daemon->builtin,
         .recorder = daemon->recorder,
         .health = daemon->health,
         .guard = daemon->guard,
@@ -388,6 +447,8 @@ static bool open_servers(struct dv_daemon *daemon, struct dv_err *err)
         .started_wall_ns = dv_clock_wall_ns(dv_loop_clock(daemon->loop)),
         .is_strict = options->is_strict,
     };
+    if (!dv_daemon_open_group(daemon, err))
+        return false;
     if (!dv_daemon_make_dirs(daemon, podres_dir, 0750, err))
         return false;
     daemon->podres_server = dv_podres_server_open(
@@ -421,6 +482,7 @@ void dv_daemon_reload(struct dv_daemon *daemon)
     struct dv_err err;
 
     dv_daemon_renew_node_cert(daemon);
+    dv_daemon_reload_offers(daemon);
     if (!daemon->guard) {
         dv_log(DV_LOG_INFO, "daemon: there is no policy to read again");
         return;
@@ -457,10 +519,12 @@ static bool open_apart(struct dv_daemon *daemon, struct dv_err *err)
 static bool open_all(struct dv_daemon *daemon, struct dv_err *err)
 {
     return dv_daemon_read_machine(daemon, err) && dv_daemon_configure_topology(daemon, err) &&
-           open_guard(daemon, err) && dv_daemon_open_store(daemon, err) &&
-           open_devices(daemon, err) && open_claims(daemon, err) && open_specs(daemon, err) &&
-           open_pods(daemon, err) && open_api(daemon, err) && open_remote(daemon, err) &&
-           connect_claims(daemon, err) && open_plugins(daemon, err) && open_servers(daemon, err);
+           open_guard(daemon, err) && dv_daemon_open_flight(daemon, err) &&
+           dv_daemon_open_store(daemon, err) && open_devices(daemon, err) &&
+           open_claims(daemon, err) && open_specs(daemon, err) && open_pods(daemon, err) &&
+           open_leases(daemon, err) && open_api(daemon, err) && open_remote(daemon, err) &&
+           connect_claims(daemon, err) && open_plugins(daemon, err) &&
+           dv_daemon_open_offers(daemon, err) && open_servers(daemon, err);
 }
 
 struct dv_daemon *dv_daemon_open(struct dv_loop *loop, const struct dv_options *options,

@@ -76,6 +76,20 @@ static bool load_tls(const struct dv_daemon *daemon, struct dv_arena *arena,
            dv_wrap(err, "--client-ca");
 }
 
+/* Tells the API where the node's own API is, and with which key. */
+static void publish(struct dv_daemon *daemon, const struct dv_rest_tls *tls)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    dv_str key;
+    struct dv_err err;
+
+    if (dv_rest_cert_pin(tls->cert, arena, &key, &err))
+        dv_agent_set_api(daemon->agent, dv_node_api_port(daemon->node_api), key);
+    else
+        dv_log(DV_LOG_ERROR, "daemon: the key of the node's certificate cannot be told",
+               DV_F_ERR(&err));
+}
+
 static void on_renewal(struct dv_timer *timer)
 {
     dv_daemon_renew_node_cert(DV_CONTAINER(timer, struct dv_daemon, node_cert_timer));
@@ -100,6 +114,8 @@ void dv_daemon_renew_node_cert(struct dv_daemon *daemon)
     if (!load_tls(daemon, arena, &tls, &err) || !dv_node_api_set_tls(daemon->node_api, &tls, &err))
         dv_log(DV_LOG_ERROR, "daemon: the node's certificate is not renewed; the old one is used",
                DV_F_ERR(&err));
+    else
+        publish(daemon, &tls);
     dv_timer_cancel(&daemon->node_cert_timer);
     renew_later(daemon);
 }
@@ -176,7 +192,7 @@ bool dv_daemon_open_node_api(struct dv_daemon *daemon, struct dv_err *err)
            DV_F_U64("port", dv_node_api_port(daemon->node_api)),
            DV_F_U64("health_port", dv_node_api_health_port(daemon->node_api)));
     if (api.address.n > 0) {
-        dv_agent_set_port(daemon->agent, dv_node_api_port(daemon->node_api));
+        publish(daemon, &tls);
         renew_later(daemon);
     }
     return true;

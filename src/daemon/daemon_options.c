@@ -9,8 +9,11 @@
 #include "base/err.h"
 #include "base/file.h"
 #include "base/num.h"
+#include "base/vec.h"
 #include "loop/loop.h"
+#include "offer/offer.h"
 #include "pod/pod.h"
+#include "record/message.h"
 #include "json/json.h"
 
 /* The limit of a configuration file, which has a screen or two. */
@@ -22,6 +25,10 @@
 /* The reference's age of an image that may be removed. */
 #define IMAGE_AGE_S 120u
 #define NS_PER_S UINT64_C(1000000000)
+
+/* Readers take a file whole into memory; nobody keeps more than a terabyte. */
+#define RECORD_FILE_MIB_MAX 1024u
+#define RECORD_FILES_MAX 1000u
 
 #define ROLES_ALL (DV_ROLE_API | DV_ROLE_CONTROL | DV_ROLE_SCHED | DV_ROLE_NODE)
 
@@ -234,6 +241,60 @@ static bool set_wait(struct parse *parse, const struct option *option, dv_str va
     return true;
 }
 
+/* Sets a number of whole units that is in the range. */
+static bool parse_range(const struct option *option, dv_str value, uint32_t max, uint32_t *number,
+                        struct dv_err *err)
+{
+    uint32_t parsed;
+
+    if (!dv_str_to_u32(value, &parsed) || parsed == 0 || parsed > max)
+        return dv_fail(err, DV_INVALID_ARGUMENT, "--%s: \"%.*s\" is not a number from 1 to %u",
+                       option->name, DV_FMT(value), max);
+    *number = parsed;
+    return true;
+}
+
+/* Adds an offer: the one option that may be given several times. */
+static bool add_offer(struct parse *parse, const struct option *option, dv_str value,
+                      struct dv_err *err)
+{
+    struct dv_offers read = {0};
+    DV_VEC(dv_str)
+    all = {parse->options->offers, parse->options->n_offers, parse->options->n_offers};
+
+    (void)option;
+    if (!dv_offers_add_text(&read, value, parse->arena, err))
+        return false;
+    *dv_vec_add_in(&all, parse->arena) = value;
+    parse->options->offers = all.v;
+    parse->options->n_offers = all.n;
+    return true;
+}
+
+static bool set_record_file_size(struct parse *parse, const struct option *option, dv_str value,
+                                 struct dv_err *err)
+{
+    uint32_t mib = 0;
+
+    if (!parse_range(option, value, RECORD_FILE_MIB_MAX, &mib, err))
+        return false;
+    parse->options->record_file_bytes = (uint64_t)mib * 1024 * 1024;
+    return true;
+}
+
+static bool set_record_files(struct parse *parse, const struct option *option, dv_str value,
+                             struct dv_err *err)
+{
+    return parse_range(option, value, RECORD_FILES_MAX, &parse->options->record_files, err);
+}
+
+static bool set_record_blank(struct parse *parse, const struct option *option, dv_str value,
+                             struct dv_err *err)
+{
+    return dv_record_blanks_parse(value, &parse->options->record_blanks, err) ||
+           dv_wrap(err, "--%s", option->name);
+}
+
 static bool set_log_level(struct parse *parse, const struct option *option, dv_str value,
                           struct dv_err *err)
 {
@@ -247,67 +308,82 @@ static bool set_log_level(struct parse *parse, const struct option *option, dv_s
 #define AT(member) offsetof(struct dv_options, member)
 
 static const struct option table[] = {
-    {"kubelet-dir",       "DIR",          "where plugins look for a kubelet (/var/lib/kubelet)",          set_dir,
-     AT(kubelet_dir),                                                                                                                          NULL                                          },
-    {"state-dir",         "DIR",          "durable state (/var/lib/davit)",                               set_dir,        AT(state_dir),       NULL                                          },
-    {"runtime-dir",       "DIR",          "our own socket, davit.sock (/run/davit)",                      set_dir,        AT(runtime_dir),
-     NULL                                                                                                                                                                                    },
-    {"cdi-dirs",          "DIR[:DIR]",    "CDI specs (/etc/cdi:/var/run/cdi)",                            set_dir,        AT(cdi_dirs),        NULL                                          },
-    {"node-name",         "NAME",         "this node's name (the host name)",                             set_text,       AT(node_name),       NULL                                          },
-    {"listen",            "ADDRESS:PORT", "of the API; none: no TCP (127.0.0.1:6443)",                    set_text,       AT(listen),
-     NULL                                                                                                                                                                                    },
-    {"insecure-http",     NULL,           "plain HTTP on loopback, for tests",                            set_switch,     AT(insecure_http),
-     NULL                                                                                                                                                                                    },
-    {"kubeconfig",        "FILE",         "be the node agent of this cluster",                            set_dir,        AT(kubeconfig),      NULL                                          },
-    {"node-listen",       "ADDRESS:PORT", "of the node's own API, none or auto (auto)",                   set_text,
-     AT(node_listen),                                                                                                                          NULL                                          },
+    {"kubelet-dir",       "DIR",          "where plugins look for a kubelet (/var/lib/kubelet)",           set_dir,
+     AT(kubelet_dir),                                                                                                                             NULL                                          },
+    {"state-dir",         "DIR",          "durable state (/var/lib/davit)",                                set_dir,          AT(state_dir),       NULL                                          },
+    {"runtime-dir",       "DIR",          "our own socket, davit.sock (/run/davit)",                       set_dir,          AT(runtime_dir),
+     NULL                                                                                                                                                                                       },
+    {"cdi-dirs",          "DIR[:DIR]",    "CDI specs (/etc/cdi:/var/run/cdi)",                             set_dir,          AT(cdi_dirs),        NULL                                          },
+    {"node-name",         "NAME",         "this node's name (the host name)",                              set_text,         AT(node_name),       NULL                                          },
+    {"listen",            "ADDRESS:PORT", "of the API; none: no TCP (127.0.0.1:6443)",                     set_text,         AT(listen),
+     NULL                                                                                                                                                                                       },
+    {"insecure-http",     NULL,           "plain HTTP on loopback, for tests",                             set_switch,       AT(insecure_http),
+     NULL                                                                                                                                                                                       },
+    {"kubeconfig",        "FILE",         "be the node agent of this cluster",                             set_dir,          AT(kubeconfig),      NULL                                          },
+    {"node-listen",       "ADDRESS:PORT", "of the node's own API, none or auto (auto)",                    set_text,
+     AT(node_listen),                                                                                                                             NULL                                          },
     {"node-healthz",      "ADDRESS:PORT", "of the node's /healthz without TLS, none or auto (auto)",
-     set_text,                                                                                                            AT(node_healthz),    NULL                                          },
-    {"node-cert",         "FILE",         "certificate of the node's own API (its own)",                  set_dir,        AT(node_cert),
-     NULL                                                                                                                                                                                    },
-    {"node-key",          "FILE",         "the key of --node-cert",                                       set_dir,        AT(node_key),        NULL                                          },
-    {"client-ca",         "FILE",         "CA of those who use the node's own API (none)",                set_dir,        AT(client_ca),
-     NULL                                                                                                                                                                                    },
-    {"roles",             "LIST",         "of api,control,sched,node (all; node with --kubeconfig)",      set_roles,      0,
-     NULL                                                                                                                                                                                    },
-    {"scheduler-name",    "NAME",         "of the role sched in a cluster: pods name it (davit)",         set_text,
-     AT(scheduler_name),                                                                                                                       NULL                                          },
+     set_text,                                                                                                               AT(node_healthz),    NULL                                          },
+    {"node-cert",         "FILE",         "certificate of the node's own API (its own)",                   set_dir,          AT(node_cert),
+     NULL                                                                                                                                                                                       },
+    {"node-key",          "FILE",         "the key of --node-cert",                                        set_dir,          AT(node_key),        NULL                                          },
+    {"client-ca",         "FILE",         "CA of those who use the node's own API (none)",                 set_dir,          AT(client_ca),
+     NULL                                                                                                                                                                                       },
+    {"roles",             "LIST",         "of api,control,sched,node (all; node with --kubeconfig)",       set_roles,        0,
+     NULL                                                                                                                                                                                       },
+    {"scheduler-name",    "NAME",         "of the role sched in a cluster: pods name it (davit)",          set_text,
+     AT(scheduler_name),                                                                                                                          NULL                                          },
     {"topology-policy",   "POLICY",       "none, best-effort, restricted or single-numa-node (none)",
-     set_policy,                                                                                                          AT(topology_policy), "none|best-effort|restricted|single-numa-node"},
-    {"topology-scope",    "SCOPE",        "container or pod (container)",                                 set_scope,      AT(topology_scope),
-     "container|pod"                                                                                                                                                                         },
+     set_policy,                                                                                                             AT(topology_policy), "none|best-effort|restricted|single-numa-node"},
+    {"topology-scope",    "SCOPE",        "container or pod (container)",                                  set_scope,        AT(topology_scope),
+     "container|pod"                                                                                                                                                                            },
     {"topology-options",  "LIST",
-     "prefer-closest-numa-nodes=true, max-allowable-numa-nodes=N (none)",                                 set_text,
-     AT(topology_options),                                                                                                                     NULL                                          },
-    {"sys-dir",           "DIR",          "where NUMA nodes are looked up (/sys)",                        set_dir,        AT(sys_dir),         NULL                                          },
-    {"boot-id-file",      "FILE",         "what tells one boot from another (the kernel's boot_id)",      set_dir,
-     AT(boot_id_file),                                                                                                                         NULL                                          },
-    {"wait",              "SECONDS",      "how long an admission waits for a plugin to come back (60)",   set_wait,       0,
-     NULL                                                                                                                                                                                    },
+     "prefer-closest-numa-nodes=true, max-allowable-numa-nodes=N (none)",                                  set_text,
+     AT(topology_options),                                                                                                                        NULL                                          },
+    {"sys-dir",           "DIR",          "where NUMA nodes are looked up (/sys)",                         set_dir,          AT(sys_dir),         NULL                                          },
+    {"boot-id-file",      "FILE",         "what tells one boot from another (the kernel's boot_id)",       set_dir,
+     AT(boot_id_file),                                                                                                                            NULL                                          },
+    {"wait",              "SECONDS",      "how long an admission waits for a plugin to come back (60)",    set_wait,         0,
+     NULL                                                                                                                                                                                       },
     {"ledger",            "MODE",
-     "a device that another pod has by another way: on refuses, warn tells, off (on)",                    set_ledger,
-     AT(ledger),                                                                                                                               "on|warn|off"                                 },
-    {"policy",            "FILE",         "YAML: which peers may register and call what (none)",          set_dir,        AT(policy),
-     NULL                                                                                                                                                                                    },
-    {"cri",               "RUNTIME",      "what runs containers: auto, none or unix:///PATH (auto)",      set_cri,        AT(cri),
-     NULL                                                                                                                                                                                    },
-    {"pod-manifest-path", "DIR",          "static pods: a YAML or JSON file each, watched (none)",        set_dir,
-     AT(pod_manifest_path),                                                                                                                    NULL                                          },
-    {"pod-logs-dir",      "DIR",          "what containers print (/var/log/pods)",                        set_dir,        AT(pod_logs_dir),
-     NULL                                                                                                                                                                                    },
+     "a device that another pod has by another way: on refuses, warn tells, off (on)",                     set_ledger,
+     AT(ledger),                                                                                                                                  "on|warn|off"                                 },
+    {"policy",            "FILE",         "YAML: which peers may register and call what (none)",           set_dir,          AT(policy),
+     NULL                                                                                                                                                                                       },
+    {"offer",             "NAME=WHAT",
+     "devices without a driver, as serial=/dev/ttyUSB*; may be repeated (none)",                           add_offer,
+     AT(offers),                                                                                                                                  NULL                                          },
+    {"offer-file",        "FILE",         "YAML: more offers, read again on SIGHUP (none)",                set_dir,
+     AT(offer_file),                                                                                                                              NULL                                          },
+    {"dev-dir",           "DIR",          "where device nodes are looked up (/dev)",                       set_dir,          AT(dev_dir),         NULL                                          },
+    {"record",            "DIR",          "record all that plugins and davitd say to each other (no)",     set_dir,
+     AT(record),                                                                                                                                  NULL                                          },
+    {"record-file-size",  "MIB",          "of a file of the recording at most, in MiB (16)",
+     set_record_file_size,                                                                                                   0,                   NULL                                          },
+    {"record-files",      "N",            "of the recording are kept, the newest (8)",                     set_record_files, 0,                   NULL                                          },
+    {"record-blank",      "LIST",         "of env,annotations,config,unknown or all: not recorded (none)",
+     set_record_blank,                                                                                                       0,                   NULL                                          },
+    {"group",             "GROUP",        "who may look and lease on davit.sock, beside root (none)",      set_text,
+     AT(group),                                                                                                                                   NULL                                          },
+    {"cri",               "RUNTIME",      "what runs containers: auto, none or unix:///PATH (auto)",       set_cri,          AT(cri),
+     NULL                                                                                                                                                                                       },
+    {"pod-manifest-path", "DIR",          "static pods: a YAML or JSON file each, watched (none)",         set_dir,
+     AT(pod_manifest_path),                                                                                                                       NULL                                          },
+    {"pod-logs-dir",      "DIR",          "what containers print (/var/log/pods)",                         set_dir,          AT(pod_logs_dir),
+     NULL                                                                                                                                                                                       },
     {"cgroup-root",       "PATH",         "the cgroup above those of pods: auto, none or /PATH (auto)",
-     set_cgroup_root,                                                                                                     AT(cgroup_root),     NULL                                          },
+     set_cgroup_root,                                                                                                        AT(cgroup_root),     NULL                                          },
     {"image-gc",          "HIGH:LOW",
-     "remove unused images from HIGH % of their disk down to LOW %, or off (85:80)",                      set_image_gc,
-     0,                                                                                                                                        NULL                                          },
-    {"strict",            NULL,           "decide as the kubelet does, also where davit would do better", set_switch,
-     AT(is_strict),                                                                                                                            NULL                                          },
-    {"log-format",        "FORMAT",       "text or json (text)",                                          set_log_format, 0,                   NULL                                          },
-    {"v",                 "LEVEL",        "what is logged: error, warn, info, debug, trace (info)",       set_log_level,  0,
-     NULL                                                                                                                                                                                    },
-    {"config",            "FILE",         "YAML with these names; the command line wins",                 set_dir,        AT(config),          NULL                                          },
-    {"version",           NULL,           "print the version and end",                                    set_switch,     AT(wants_version),   NULL                                          },
-    {"help",              NULL,           "print this and end",                                           set_switch,     AT(wants_help),      NULL                                          },
+     "remove unused images from HIGH % of their disk down to LOW %, or off (85:80)",                       set_image_gc,
+     0,                                                                                                                                           NULL                                          },
+    {"strict",            NULL,           "decide as the kubelet does, also where davit would do better",  set_switch,
+     AT(is_strict),                                                                                                                               NULL                                          },
+    {"log-format",        "FORMAT",       "text or json (text)",                                           set_log_format,   0,                   NULL                                          },
+    {"v",                 "LEVEL",        "what is logged: error, warn, info, debug, trace (info)",        set_log_level,    0,
+     NULL                                                                                                                                                                                       },
+    {"config",            "FILE",         "YAML with these names; the command line wins",                  set_dir,          AT(config),          NULL                                          },
+    {"version",           NULL,           "print the version and end",                                     set_switch,       AT(wants_version),   NULL                                          },
+    {"help",              NULL,           "print this and end",                                            set_switch,       AT(wants_help),      NULL                                          },
 };
 
 static const struct option *find(dv_str name)
@@ -323,7 +399,7 @@ static bool set_once(struct parse *parse, const struct option *option, dv_str va
 {
     uint64_t bit = UINT64_C(1) << (option - table);
 
-    if (parse->set_on_command_line & bit)
+    if ((parse->set_on_command_line & bit) && option->set != add_offer)
         return dv_fail(err, DV_INVALID_ARGUMENT, "--%s is given twice", option->name);
     parse->set_on_command_line |= bit;
     return option->set(parse, option, value, err);
@@ -378,6 +454,18 @@ static bool scalar_text(const struct dv_json *node, dv_str *text, struct dv_err 
     return dv_json_as_str(node, text, err);
 }
 
+static bool set_from_file(struct parse *parse, const struct option *option,
+                          const struct dv_json *node, struct dv_err *err)
+{
+    dv_str value;
+
+    if (!scalar_text(node, &value, err))
+        return false;
+    if (dv_str_find_char(value, '\0') < value.n) /* a path would end there */
+        return dv_json_fail(node, err, "has a zero byte");
+    return option->set(parse, option, value, err);
+}
+
 static bool parse_file(struct parse *parse, dv_str path, struct dv_err *err)
 {
     struct dv_json_opts opts = {.refuse_duplicates = true};
@@ -394,7 +482,6 @@ static bool parse_file(struct parse *parse, dv_str path, struct dv_err *err)
         return dv_wrap(err, "%.*s", DV_FMT(path));
     for (member = dv_json_first(doc); member; member = dv_json_next(member)) {
         const struct option *option = find(dv_json_key(member));
-        dv_str value;
 
         if (!option || option->at == AT(config) || option->at == AT(wants_help)) {
             (void)dv_json_fail(member, err, "no such option");
@@ -402,14 +489,14 @@ static bool parse_file(struct parse *parse, dv_str path, struct dv_err *err)
         }
         if (parse->set_on_command_line & UINT64_C(1) << (option - table))
             continue;
-        if (!scalar_text(member, &value, err))
-            return dv_wrap(err, "%.*s", DV_FMT(path));
-        if (dv_str_find_char(value, '\0') < value.n) { /* a path would end there */
-            (void)dv_json_fail(member, err, "has a zero byte");
+        if (option->set == add_offer && dv_json_is(member, DV_JSON_ARRAY)) {
+            for (const struct dv_json *item = dv_json_first(member); item;
+                 item = dv_json_next(item))
+                if (!set_from_file(parse, option, item, err))
+                    return dv_wrap(err, "%.*s", DV_FMT(path));
+        } else if (!set_from_file(parse, option, member, err)) {
             return dv_wrap(err, "%.*s", DV_FMT(path));
         }
-        if (!option->set(parse, option, value, err))
-            return dv_wrap(err, "%.*s", DV_FMT(path));
     }
     return true;
 }
@@ -466,6 +553,7 @@ bool dv_options_parse(int argc, char *const *argv, struct dv_arena *arena,
         .topology_policy = DV_STR("none"),
         .topology_scope = DV_STR("container"),
         .sys_dir = DV_STR("/sys"),
+        .dev_dir = DV_STR("/dev"),
         .boot_id_file = DV_STR("/proc/sys/kernel/random/boot_id"),
         .cri = DV_STR("auto"),
         .pod_logs_dir = DV_STR("/var/log/pods"),

@@ -52,9 +52,18 @@ struct dv_options {
     dv_str pod_manifest_path; /* files that describe static pods; "" for none */
     uint64_t wait_ms;         /* for what has not come back */
     bool is_strict;
-    dv_str ledger; /* on, warn or off */
-    dv_str policy; /* the file, "" for none */
-    dv_str config; /* the file, "" for none */
+    dv_str ledger;  /* on, warn or off */
+    dv_str policy;  /* the file, "" for none */
+    dv_str group;   /* of davit.sock, "" for root's alone */
+    dv_str *offers; /* of devices without a driver, a text each */
+    size_t n_offers;
+    dv_str offer_file; /* with more of them, "" for none */
+    dv_str dev_dir;
+    dv_str record; /* the directory of recordings, "" for none */
+    uint64_t record_file_bytes;
+    uint32_t record_files;
+    uint32_t record_blanks; /* bits of record/message.h */
+    dv_str config;          /* the file, "" for none */
     uint32_t roles;
     dv_str scheduler_name; /* empty: the default one's, with an API of our own */
     bool insecure_http;

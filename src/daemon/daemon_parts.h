@@ -15,6 +15,7 @@
 
 struct dv_agent;
 struct dv_arena;
+struct dv_builtin_driver;
 struct dv_cdi_dirs;
 struct dv_claim_manager;
 struct dv_cluster;
@@ -23,14 +24,19 @@ struct dv_control_metrics;
 struct dv_daemon_api;
 struct dv_device_manager;
 struct dv_err;
+struct dv_flight;
+struct dv_flight_metrics;
+struct dv_grpc_observer;
 struct dv_guard;
 struct dv_health;
 struct dv_http_server;
+struct dv_leases;
 struct dv_node_api;
 struct dv_node_feed;
 struct dv_node_metrics;
 struct dv_node_server;
 struct dv_node_usage;
+struct dv_old_offers;
 struct dv_options;
 struct dv_plugins;
 struct dv_podres_server;
@@ -57,6 +63,7 @@ struct dv_daemon {
     struct dv_device_manager *devices;
     struct dv_claim_manager *claims;
     struct dv_pods *pods;
+    struct dv_leases *leases;
     struct dv_plugins *plugins;
     struct dv_node node;
     struct dv_node_feed *feed;
@@ -75,17 +82,24 @@ struct dv_daemon {
     struct dv_http_server *http_server; /* without the role api */
     struct dv_control *control;         /* with the role control */
     struct dv_control_metrics *control_metrics;
-    struct dv_sched *sched;       /* with the role sched */
-    struct dv_agent *agent;       /* with the role node */
-    struct dv_runner *runner;     /* with the role node: runs containers */
-    struct dv_recorder *recorder; /* records events */
-    struct dv_save claims_save;   /* writes claims into a store that lost them */
+    struct dv_sched *sched;            /* with the role sched */
+    struct dv_agent *agent;            /* with the role node */
+    struct dv_runner *runner;          /* with the role node: runs containers */
+    struct dv_builtin_driver *builtin; /* hands out what is offered; NULL: nothing is */
+    struct dv_old_offers *old_offers;  /* publishes what drivers of 1.30 offer */
+    struct dv_recorder *recorder;      /* records events */
+    struct dv_flight *flight;          /* records what plugins and we say; NULL: nobody wants it */
+    struct dv_flight_metrics *flight_metrics;
+    struct dv_save claims_save; /* writes claims into a store that lost them */
     struct dv_timer claims_timer;
     bool is_saving_claims;
     size_t i_closing;
     void (*closed)(void *ctx);
     void *closed_ctx;
 };
+
+/* In the runtime directory: what says of pods that nobody has asked for their options. */
+#define DV_DAEMON_MARKS "not-started"
 
 /* Returns "<dir>/<name>", which lives as long as the daemon. */
 dv_str dv_daemon_path(struct dv_daemon *daemon, dv_str dir, const char *name);
@@ -113,6 +127,10 @@ DV_CHECKED bool dv_daemon_make_dirs(struct dv_daemon *daemon, dv_str dir, unsign
  * used by root alone. Call it before anything is opened. */
 DV_CHECKED bool dv_daemon_make_private(struct dv_daemon *daemon, struct dv_err *err);
 
+/* Gives the way to davit.sock to the group of the options, if there is one. Call it when the node
+ * is described and before the socket is made. */
+DV_CHECKED bool dv_daemon_open_group(struct dv_daemon *daemon, struct dv_err *err);
+
 /* daemon_node.c */
 DV_CHECKED bool dv_daemon_open_agent(struct dv_daemon *daemon, struct dv_err *err);
 
@@ -121,6 +139,19 @@ DV_CHECKED bool dv_daemon_open_agent(struct dv_daemon *daemon, struct dv_err *er
 DV_CHECKED bool dv_daemon_open_node_api(struct dv_daemon *daemon, struct dv_err *err);
 /* Makes or reads the certificate of the node's own API anew, if that is served. */
 void dv_daemon_renew_node_cert(struct dv_daemon *daemon);
+
+/* daemon_record.c: the flight recorder, if it is wanted. */
+DV_CHECKED bool dv_daemon_open_flight(struct dv_daemon *daemon, struct dv_err *err);
+/* The observer of channels and servers; NULL: nothing is recorded. */
+struct dv_grpc_observer *dv_daemon_observer(const struct dv_daemon *daemon);
+/* Call it before the recorder closes. */
+void dv_daemon_forget_flight(struct dv_daemon *daemon);
+
+/* daemon_offers.c */
+/* Opens the built-in driver, if something is offered or claims still hold what was. */
+DV_CHECKED bool dv_daemon_open_offers(struct dv_daemon *daemon, struct dv_err *err);
+/* Reads the file of offers again. */
+void dv_daemon_reload_offers(struct dv_daemon *daemon);
 
 /* roles.c */
 DV_CHECKED bool dv_daemon_open_roles(struct dv_daemon *daemon, struct dv_err *err);

@@ -9,6 +9,7 @@
 #include "daemon/daemon_api.h"
 #include "daemon/daemon_options.h"
 #include "daemon/daemon_parts.h"
+#include "lease/lease.h"
 #include "loop/loop.h"
 #include "pod/pod.h"
 #include "serve/health.h"
@@ -39,6 +40,8 @@ static void on_claims_saved(struct dv_save *save, const struct dv_err *err)
                        dv_loop_now_ms(daemon->loop) + REWRITE_PAUSE_MS, on_claims_timer);
     else
         dv_pods_save_all(daemon->pods);
+    if (!err && daemon->leases)
+        dv_leases_save_all(daemon->leases);
 }
 
 void dv_daemon_save_claims(void *ctx)

@@ -3,18 +3,22 @@
  * else is refused. */
 #include <dirent.h>
 #include <errno.h>
+#include <grp.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "base/file.h"
+#include "base/num.h"
 #include "base/str.h"
 #include "daemon/daemon_options.h"
 #include "daemon/daemon_parts.h"
 #include "serve/health.h"
+#include "serve/serve.h"
 
 #define OTHERS 077u
+#define GROUP_BYTES 4096u
 #define WRITABLE_BY_OTHERS 022u
 
 bool dv_daemon_make_dirs(struct dv_daemon *daemon, dv_str dir, unsigned mode, struct dv_err *err)
@@ -45,13 +49,17 @@ static bool is_empty(const char *path)
     return n == 0;
 }
 
-/* Makes a directory private. One that is empty or has `own` in it is ours to change; one that
- * somebody uses for other things too (/tmp, by mistake) is not. */
+static bool has_file(struct dv_daemon *daemon, dv_str dir, const char *name)
+{
+    return access(dv_str_to_c(dv_daemon_path(daemon, dir, name), daemon->arena), F_OK) == 0;
+}
+
+/* Makes a directory private. One that is empty or in which davitd has left `own` or `own_too` is
+ * ours to change; one that somebody uses for other things too (/tmp, by mistake) is not. */
 static bool make_dir_private(struct dv_daemon *daemon, dv_str dir, const char *own,
-                             struct dv_err *err)
+                             const char *own_too, unsigned allowed, struct dv_err *err)
 {
     const char *path = dv_str_to_c(dir, daemon->arena);
-    const char *own_path = dv_str_to_c(dv_daemon_path(daemon, dir, own), daemon->arena);
     struct stat about;
     unsigned mode;
     bool is_ours;
@@ -64,9 +72,9 @@ static bool make_dir_private(struct dv_daemon *daemon, dv_str dir, const char *o
                        "%u's (chown), or choose another directory",
                        path, (unsigned)about.st_uid, (unsigned)geteuid());
     mode = about.st_mode & 07777u;
-    if ((mode & OTHERS) == 0)
+    if ((mode & OTHERS & ~allowed) == 0)
         return true;
-    is_ours = access(own_path, F_OK) == 0 || is_empty(path);
+    is_ours = has_file(daemon, dir, own) || has_file(daemon, dir, own_too) || is_empty(path);
     if (is_ours) {
         if (chmod(path, mode & 0700u) != 0)
             return dv_fail_errno(err, errno, "%s has mode %04o, which cannot be changed", path,
@@ -121,14 +129,53 @@ bool dv_daemon_make_private(struct dv_daemon *daemon, struct dv_err *err)
     dv_str state_dir = daemon->options->state_dir;
 
     if (!dv_daemon_make_dirs(daemon, state_dir, 0700, err) ||
-        !make_dir_private(daemon, state_dir, "state.db", err))
+        !make_dir_private(daemon, state_dir, "state.db", "pki", 0, err))
         return dv_wrap(err, "--state-dir");
     for (size_t i = 0; i < DV_COUNT(files); i++)
         if (!make_file_private(daemon, dv_daemon_path(daemon, state_dir, files[i].name),
                                files[i].is_dir, files[i].mode_max, err))
             return dv_wrap(err, "--state-dir");
     if (!dv_daemon_make_dirs(daemon, daemon->options->runtime_dir, 0700, err) ||
-        !make_dir_private(daemon, daemon->options->runtime_dir, "davit.sock", err))
+        !make_dir_private(daemon, daemon->options->runtime_dir, "davit.sock", DV_DAEMON_MARKS,
+                          daemon->options->group.n > 0 ? 0010u : 0, err))
         return dv_wrap(err, "--runtime-dir");
+    return true;
+}
+
+/* Finds the group's number; the name may be one. */
+static bool find_group(struct dv_daemon *daemon, gid_t *gid, struct dv_err *err)
+{
+    dv_str name = daemon->options->group;
+    char buffer[GROUP_BYTES];
+    struct group group;
+    struct group *found = NULL;
+    uint32_t number;
+
+    if (dv_str_to_u32(name, &number)) {
+        *gid = number;
+        return true;
+    }
+    if (getgrnam_r(dv_str_to_c(name, daemon->arena), &group, buffer, sizeof(buffer), &found) != 0 ||
+        !found)
+        return dv_fail(err, DV_INVALID_ARGUMENT,
+                       "--group: there is no group \"%.*s\" on this machine", DV_FMT(name));
+    *gid = found->gr_gid;
+    return true;
+}
+
+bool dv_daemon_open_group(struct dv_daemon *daemon, struct dv_err *err)
+{
+    const char *path = dv_str_to_c(daemon->options->runtime_dir, daemon->arena);
+    gid_t gid;
+
+    if (daemon->options->group.n == 0)
+        return true;
+    if (!find_group(daemon, &gid, err))
+        return false;
+    /* Its members can go through the directory to the socket, and not see what else is there. */
+    if (chown(path, (uid_t)-1, gid) < 0 || chmod(path, 0710) < 0)
+        return dv_fail_errno(err, errno, "--group: %s cannot be given to the group", path);
+    daemon->node.has_group = true;
+    daemon->node.group = gid;
     return true;
 }

@@ -12,6 +12,7 @@
 #include "daemon/daemon_api.h"
 #include "daemon/daemon_options.h"
 #include "daemon/daemon_parts.h"
+#include "lease/lease.h"
 #include "sched/sched.h"
 #include "serve/serve.h"
 
@@ -98,6 +99,14 @@ static bool is_making_claims(void *ctx, dv_str namespace, dv_str pod)
     return daemon->control && dv_control_is_working_on(daemon->control, namespace, pod);
 }
 
+static void on_devices_changed(void *ctx)
+{
+    const struct dv_daemon *daemon = ctx;
+
+    if (daemon->leases)
+        dv_leases_look_again(daemon->leases);
+}
+
 bool dv_daemon_open_roles(struct dv_daemon *daemon, struct dv_err *err)
 {
     struct dv_control_options control = {
@@ -118,6 +127,7 @@ bool dv_daemon_open_roles(struct dv_daemon *daemon, struct dv_err *err)
         .is_strict = daemon->options->is_strict,
         .metrics = dv_node_metrics_registry(daemon->metrics),
         .is_making_claims = is_making_claims,
+        .devices_changed = on_devices_changed,
         .ctx = daemon,
     };
 

@@ -2,6 +2,8 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
+#include "base/str.h"
+#include "builtin/builtin.h"
 #include "cdidir/cdidir.h"
 #include "claim/claim_manager.h"
 #include "cluster/recorder.h"
@@ -10,7 +12,10 @@
 #include "daemon/daemon.h"
 #include "daemon/daemon_api.h"
 #include "daemon/daemon_parts.h"
+#include "daemon/old_offers.h"
 #include "device/device_manager.h"
+#include "flight/flight.h"
+#include "lease/lease.h"
 #include "loop/loop.h"
 #include "plugin/guard.h"
 #include "plugin/plugin.h"
@@ -53,11 +58,47 @@ CLOSE(plugins, dv_plugins_close)
 CLOSE(pods, dv_pods_close)
 CLOSE(cdi, dv_cdi_dirs_close)
 CLOSE(claims, dv_claim_manager_close)
+CLOSE(old_offers, dv_old_offers_close)
 CLOSE(devices, dv_device_manager_close)
 CLOSE(recorder, dv_recorder_close)
 CLOSE(remote, dv_remote_close)
 CLOSE(api, dv_daemon_api_close)
 CLOSE(store, dv_store_close)
+
+static bool close_flight(struct dv_daemon *daemon)
+{
+    struct dv_flight *flight = daemon->flight;
+
+    if (!flight)
+        return false;
+    dv_daemon_forget_flight(daemon);
+    dv_flight_note(flight, DV_STR("davitd stops")); /* a recording without this ended by a kill */
+    daemon->flight = NULL;
+    dv_flight_close(flight, close_next, daemon);
+    return true;
+}
+
+static bool close_builtin(struct dv_daemon *daemon)
+{
+    struct dv_builtin_driver *builtin = daemon->builtin;
+
+    daemon->builtin = daemon->node.builtin = NULL;
+    if (builtin)
+        dv_builtin_close(builtin, close_next, daemon);
+    return builtin != NULL;
+}
+
+/* Leases are closed before all that they use. Whoever calls from now on is told that davitd stops.
+ */
+static bool close_leases(struct dv_daemon *daemon)
+{
+    struct dv_leases *leases = daemon->leases;
+
+    daemon->leases = daemon->node.leases = NULL;
+    if (leases)
+        dv_leases_close(leases, close_next, daemon);
+    return leases != NULL;
+}
 
 static bool close_runner(struct dv_daemon *daemon)
 {
@@ -82,10 +123,11 @@ static bool close_node_server(struct dv_daemon *daemon)
 static void close_next(void *ctx)
 {
     static bool (*const steps[])(struct dv_daemon *) = {
-        close_node_api, close_http_server, close_sched,         close_control,  close_agent,
-        close_runner,   close_node_server, close_podres_server, close_plugins,  close_pods,
-        close_cdi,      close_claims,      close_devices,       close_recorder, close_remote,
-        close_api,      close_usage,       close_store,
+        close_leases,  close_node_api, close_http_server, close_sched,         close_control,
+        close_agent,   close_runner,   close_node_server, close_podres_server, close_plugins,
+        close_builtin, close_pods,     close_cdi,         close_claims,        close_old_offers,
+        close_devices, close_recorder, close_remote,      close_api,           close_usage,
+        close_store,   close_flight,
     };
     struct dv_daemon *daemon = ctx;
     void (*closed)(void *ctx) = daemon->closed;

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "daemon/daemon_options.h"
 #include "pod/runner.h"
+#include "record/message.h"
 
 #define WORDS_MAX 8
 
@@ -77,6 +78,13 @@ static void options_take_their_value_both_ways(void **state)
     assert_int_equal(options.image_gc.high_percent, 85);
     assert_int_equal(options.image_gc.low_percent, 80);
     assert_int_equal(options.image_gc.min_age_ns, UINT64_C(120000000000));
+    assert_ok(parse("--record /r --record-file-size 2 --record-files 3", arena, &options, &err),
+              &err);
+    assert_str(options.record, "/r");
+    assert_int_equal(options.record_file_bytes, 2u * 1024u * 1024u);
+    assert_int_equal(options.record_files, 3);
+    assert_ok(parse("--record-blank env,config", arena, &options, &err), &err);
+    assert_int_equal(options.record_blanks, DV_BLANK_ENV | DV_BLANK_CONFIG);
     assert_ok(parse("--image-gc 90:70", arena, &options, &err), &err);
     assert_int_equal(options.image_gc.high_percent, 90);
     assert_int_equal(options.image_gc.min_age_ns, UINT64_C(120000000000));
@@ -115,11 +123,18 @@ static void mistakes_are_named(void **state)
         {"--cgroup-root pods",            "is not auto, none or the path of a cgroup"       },
         {"--cgroup-root /a/../b",         "is not auto, none or the path of a cgroup"       },
         {"--cgroup-root /a//b",           "is not auto, none or the path of a cgroup"       },
+        {"--record-file-size 0",          "is not a number from 1 to 1024"                  },
+        {"--record-files 1001",           "is not a number from 1 to 1000"                  },
+        {"--record-blank env,hosts",      "\"hosts\" cannot be blanked"                     },
+        {"--record here",                 "is not an absolute path"                         },
         {"--image-gc 85",                 "is not off or HIGH:LOW"                          },
         {"--image-gc 80:85",              "is not off or HIGH:LOW"                          },
         {"--image-gc 101:80",             "is not off or HIGH:LOW"                          },
         {"--image-gc 85:80:-1",           "is not off or HIGH:LOW"                          },
         {"--image-gc 85:80:1:1",          "is not off or HIGH:LOW"                          },
+        {"--offer serial",                "is not NAME=DEVICES"                             },
+        {"--offer a=/dev/*",              "is too wide"                                     },
+        {"--offer-file here",             "is not an absolute path"                         },
         {"-v loud",                       "not \"loud\""                                    },
         {"--config /nonexistent.yaml",    "/nonexistent.yaml"                               },
     };
@@ -171,6 +186,24 @@ static void the_command_line_wins_over_the_file(void **state)
     assert_true(options.insecure_http);
     assert_int_equal(options.log_level, DV_LOG_DEBUG);
     assert_int_equal(options.roles, DV_ROLE_API | DV_ROLE_NODE);
+}
+
+static void offers_may_be_several(void **state)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    struct dv_options options;
+    struct dv_err err;
+
+    (void)state;
+    assert_ok(parse("--offer a=/dev/tty1 --offer=b=/dev/tty2", arena, &options, &err), &err);
+    assert_int_equal(options.n_offers, 2);
+    assert_str(options.offers[1], "b=/dev/tty2");
+    assert_ok(parse_with_file("offer: [a=/dev/kvm, 'b=/dev/fuse,shared=2']\ndev-dir: /d\n", "",
+                              arena, &options, &err),
+              &err);
+    assert_int_equal(options.n_offers, 2);
+    assert_str(options.offers[1], "b=/dev/fuse,shared=2");
+    assert_str(options.dev_dir, "/d");
 }
 
 static void a_file_of_comments_changes_nothing(void **state)
@@ -234,6 +267,7 @@ int main(void)
         cmocka_unit_test(options_take_their_value_both_ways),
         cmocka_unit_test(mistakes_are_named),
         cmocka_unit_test(the_command_line_wins_over_the_file),
+        cmocka_unit_test(offers_may_be_several),
         cmocka_unit_test(a_file_of_comments_changes_nothing),
         cmocka_unit_test(mistakes_in_the_file_name_their_line),
         cmocka_unit_test(help_names_every_option),
