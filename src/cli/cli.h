@@ -34,6 +34,17 @@ enum dv_output {
     DV_OUTPUT_NAME, /* "pod/a" */
 };
 
+/* Devices of one class that a lease is to have: --class or --gpu with the options behind it. */
+struct dv_cli_wanted {
+    dv_str class;   /* empty: none was named yet */
+    bool is_gpu;    /* by --gpu: whichever class or resource that is here */
+    uint32_t count; /* 0: 1 */
+    dv_str *where;
+    size_t n_where;
+    dv_str *same;
+    size_t n_same;
+};
+
 /* A verb's call: its words, and what all verbs understand. */
 struct dv_cli {
     struct dv_arena *arena; /* for the life of the program */
@@ -79,7 +90,13 @@ struct dv_cli {
     dv_str context;
     dv_str node;
     dv_str driver;
-    dv_str *pools; /* that a driver's token is for, besides its node's */
+    dv_str claim;         /* in a recording: its UID or name */
+    dv_str call;          /* in a recording: a method */
+    dv_str status;        /* in a recording: of a call */
+    dv_str until_time;    /* of a recording */
+    dv_str as;            /* whose part is played */
+    dv_str driver_socket; /* a driver's own */
+    dv_str *pools;        /* that a driver's token is for, besides its node's */
     size_t n_pools;
     dv_str *also; /* what a driver's token may read besides */
     size_t n_also;
@@ -105,6 +122,48 @@ struct dv_cli {
     bool has_grace;
     uint32_t grace_s; /* for a pod to end */
     uint64_t gone_ms; /* for deleted objects to be gone; 0: the default */
+    /* Of verify. */
+    dv_str exec;
+    dv_str attach;
+    dv_str setup;
+    dv_str teardown;
+    dv_str claim_file;
+    dv_str bad_claim_file;
+    dv_str release;
+    dv_str tap;
+    dv_str junit;
+    dv_str json;
+    dv_str *hooks; /* NAME=COMMAND */
+    size_t n_hooks;
+    dv_str *only;
+    size_t n_only;
+    dv_str *skip;
+    size_t n_skip;
+    dv_str *required;
+    size_t n_required;
+    size_t n_jobs;
+    uint64_t wait_ms; /* 0: the default, and so the next */
+    uint64_t recover_ms;
+    uint64_t case_ms;
+    bool lists;
+    /* Leases. */
+    size_t n_own_words; /* those before "--"; all of them when there was none */
+    bool has_command;   /* there was a "--" */
+    size_t n_args;      /* of the command line: the room of the lists below */
+    struct dv_cli_wanted *wanted;
+    size_t n_wanted;
+    bool has_wait;
+    uint64_t turn_ms; /* to wait for the turn; 0: not at all */
+    uint64_t max_ms;  /* 0: as long as may be */
+    bool has_priority;
+    int32_t priority;
+    dv_str engine; /* empty: what the command looks like */
+    bool is_isolated;
+    bool is_printed; /* show the command, do not run it */
+    bool is_quiet;
+    dv_str env_file;
+    dv_str unit;
+    dv_str cgroup;
 };
 
 /* The server that a verb talks to. */
@@ -168,6 +227,10 @@ enum dv_exit dv_cli_watch(struct dv_cli *cli, const char *method,
                           const struct ProtobufCMessage *request,
                           const struct ProtobufCMessageDescriptor *response,
                           void (*each)(struct dv_cli *cli, const void *message));
+
+/* Says that nobody answers on the socket, or that it is not for this user. Returns
+ * DV_EXIT_UNREACHABLE. */
+enum dv_exit dv_cli_complain_unreachable(const struct dv_cli *cli, const char *reason);
 
 /* ---- cli_print.c ---- */
 
@@ -245,7 +308,9 @@ enum dv_exit dv_cmd_explain(struct dv_cli *cli);
 enum dv_exit dv_cmd_token(struct dv_cli *cli);
 enum dv_exit dv_cmd_cdi(struct dv_cli *cli);
 enum dv_exit dv_cmd_devices(struct dv_cli *cli);
+enum dv_exit dv_cmd_offers(struct dv_cli *cli);
 enum dv_exit dv_cmd_plugins(struct dv_cli *cli);
+enum dv_exit dv_cmd_record(struct dv_cli *cli);
 enum dv_exit dv_cmd_admit(struct dv_cli *cli);
 enum dv_exit dv_cmd_release(struct dv_cli *cli);
 enum dv_exit dv_cmd_options(struct dv_cli *cli);
@@ -255,8 +320,12 @@ enum dv_exit dv_cmd_status(struct dv_cli *cli);
 enum dv_exit dv_cmd_top(struct dv_cli *cli);
 enum dv_exit dv_cmd_state(struct dv_cli *cli);
 enum dv_exit dv_cmd_simulate(struct dv_cli *cli);
+enum dv_exit dv_cmd_verify(struct dv_cli *cli);
 enum dv_exit dv_cmd_version(struct dv_cli *cli);
 enum dv_exit dv_cmd_completion(struct dv_cli *cli);
 enum dv_exit dv_cmd_help(struct dv_cli *cli);
+enum dv_exit dv_cmd_run(struct dv_cli *cli);
+enum dv_exit dv_cmd_lease(struct dv_cli *cli);
+enum dv_exit dv_cmd_leases(struct dv_cli *cli);
 
 #endif

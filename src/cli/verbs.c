@@ -128,6 +128,22 @@ static const char cdi_help[] =
     "  davit cdi inject --bundle /run/bundle vendor.com/gpu=0\n"
     "  davit cdi inject --bundle /run/bundle --pod ml/train-0 -c main";
 
+static const char record_help[] =
+    "show prints what davitd --record DIR has recorded: connections, calls, messages, statuses; "
+    "of\n"
+    "a call that an option chooses, all of it. replay --as driver serves a recorded driver again: "
+    "it\n"
+    "registers in --kubelet-dir and answers as it did, so that its fault shows without its "
+    "devices.\n"
+    "replay --as kubelet makes the recorded calls on --socket, where a driver serves, and prints "
+    "each\n"
+    "field in which an answer differs. Exit status 3: some differ.\n\n"
+    "  davit record show /var/lib/davit/record --status error\n"
+    "  davit record show davit-00000007.dav --claim ml/train-0 -o json\n"
+    "  davit record replay --as driver recording.dav --driver gpu.example.com --kubelet-dir "
+    "/tmp/k\n"
+    "  davit record replay --as kubelet recording.dav --socket /tmp/k/plugins/gpu/dra.sock";
+
 static const char devices_help[] = "With -w the list comes again after every change.";
 
 static const char admit_help[] =
@@ -150,6 +166,40 @@ static const char container_help[] =
     "its restartPolicy says.\n\n"
     "  davit container started ml/train-0 main --pid 4711\n"
     "  davit container ended ml/train-0 main --exit-code 0";
+
+static const char run_help[] =
+    "Takes devices that are free, runs the command with them, and gives them back when it has "
+    "ended.\n"
+    "Names before -- are resources or classes, NAME=N; --class and --gpu ask for devices by class, "
+    "with\n"
+    "--count, --where and --same behind them. While others hold them, it waits for its turn. A "
+    "command\n"
+    "of podman, docker, nerdctl, runc, crun, apptainer or systemd-run gets options added; any "
+    "other one\n"
+    "is a process that gets environment variables. Exit status: the command's, 128 and the "
+    "signal's\n"
+    "number when one ended it; 3 when the devices cannot be had.\n\n"
+    "  davit run --gpu 1 -- python3 train.py\n"
+    "  davit run nvidia.com/gpu=2 -- podman run --rm -it pytorch bash\n"
+    "  davit run --class gpu.nvidia.com --where 'memory >= 40Gi' --wait 30m -- docker run IMAGE\n"
+    "  davit run serial=1 --isolate --max-time 1h -- minicom";
+
+static const char lease_help[] =
+    "Leases for scripts and units. take prints the environment to use, as lines NAME=value; with\n"
+    "--env-file they go into a file, and the names of CDI devices are printed. It is held by the "
+    "process\n"
+    "that called davit, unless --pid, --unit or --cgroup says otherwise, and ends with it. give "
+    "gives it\n"
+    "back; renew counts --max-time anew from now; end takes it from its owner, who is asked to end "
+    "first.\n\n"
+    "  set -a; eval \"$(davit lease take --gpu 1)\"; set +a\n"
+    "  davit lease take nvidia.com/gpu=1 --unit train.service --env-file /run/train.env\n"
+    "  davit lease renew l-3f2c --max-time 2h\n"
+    "  davit lease give l-3f2c\n"
+    "  davit lease end l-3f2c --reason 'maintenance at 18:00'";
+
+static const char leases_help[] = "The leases of everybody, and who waits for one. With -w the "
+                                  "list comes again after every change.";
 
 static const char claim_help[] =
     "list shows the claims that this node has prepared, is about to prepare or to unprepare, and "
@@ -198,6 +248,18 @@ static const char simulate_help[] =
     "  davit simulate --nodes 500 --devices 10 --pods 5000\n"
     "  davit simulate --shape cel --nodes 50 --pods 500 -o json";
 
+static const char verify_help[] =
+    "Starts the driver again and again, each time with a kubelet's side, an API and directories "
+    "of\n"
+    "its own, and tells what it does wrong. Placeholders in --exec: {device_plugins}, {registry},\n"
+    "{plugins}, {kubelet}, {kubeconfig}, {node}, {cdi}, {state}, {run}, {instance}; in hooks also\n"
+    "{pid}. explain tells all about a case.\n"
+    "Exit status: 0 all passed or were skipped, 1 davit could not run cases, 3 a case failed.\n\n"
+    "  davit verify device-plugin --exec './my-plugin --socket-dir {device_plugins}'\n"
+    "  davit verify dra --exec './my-driver --kubelet-dir {kubelet} --kubeconfig {kubeconfig}'\n"
+    "  davit verify device-plugin --list\n"
+    "  davit verify explain register.kubelet-restart";
+
 static const char version_help[] =
     "With -o json also the libraries that davit was built with, and their versions.";
 
@@ -240,12 +302,24 @@ const struct dv_cli_verb dv_verbs[] = {
     {"cdi", "list | resolve NAME... | check [FILE...] | inject --bundle DIR [NAME...]",
      "CDI specs, and what they add to containers",
      cdi_help, "data cdi c uid", dv_cmd_cdi, DV_PEER_NONE},
+    {"run", "[RESOURCE=N...] -- COMMAND [ARGUMENT...]",
+     "run a command with devices that are free",
+     run_help, "want start", dv_cmd_run, DV_PEER_DAEMON},
+    {"leases", "",
+     "who holds devices without a pod, and who waits",
+     leases_help, "w", dv_cmd_leases, DV_PEER_DAEMON},
+    {"lease", "take [RESOURCE=N...] | give ID | renew ID | end ID",
+     "take and give devices in scripts and units",
+     lease_help, "want hold", dv_cmd_lease, DV_PEER_DAEMON},
     {"devices", "[RESOURCE]",
      "devices, their health, and who holds them",
      devices_help, "w", dv_cmd_devices, DV_PEER_DAEMON},
     {"plugins", "",
      "plugins, and why one fails",
      "", "", dv_cmd_plugins, DV_PEER_DAEMON},
+    {"offers", "",
+     "what is offered without a driver, and who has it",
+     "", "", dv_cmd_offers, DV_PEER_DAEMON},
     {"admit", "-f FILE",
      "give a pod its devices",
      admit_help, "f wait", dv_cmd_admit, DV_PEER_DAEMON},
@@ -270,9 +344,15 @@ const struct dv_cli_verb dv_verbs[] = {
     {"state", "backup FILE | restore FILE | import | export",
      "back up and restore; move from a kubelet to davit and back",
      state_help, "kubelet-dir state-dir", dv_cmd_state, DV_PEER_DAEMON},
+    {"record", "show FILE|DIR... | replay --as driver|kubelet FILE|DIR...",
+     "what davitd and plugins said to each other; again",
+     record_help, "record", dv_cmd_record, DV_PEER_NONE},
     {"simulate", "",
      "how many pods a second the scheduler places, here",
      simulate_help, "data simulate", dv_cmd_simulate, DV_PEER_NONE},
+    {"verify", "device-plugin | dra | explain CASE",
+     "prove a driver right, without a cluster",
+     verify_help, "verify", dv_cmd_verify, DV_PEER_NONE},
     {"completion", "bash | zsh | fish | for -- WORD...",
      "a script for the shell's Tab key",
      completion_help, "", dv_cmd_completion, DV_PEER_NONE},

@@ -17,8 +17,6 @@ struct dv_err;
 /* A path with its query is no longer. */
 #define DV_CLI_TARGET_BYTES_MAX (64u << 10)
 
-/* Adds text as it stands in a path or a query. */
-void dv_cli_add_encoded(struct dv_buf *buf, dv_str text);
 /* Prints path and query; `version` is that of the ask's kind. */
 void dv_cli_ask_print(const struct dv_cli_ask *ask, const struct dv_api_version *version,
                       struct dv_buf *buf);

@@ -2,7 +2,6 @@
 #include "cli/client/cli_api.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/arena.h"
@@ -197,19 +196,6 @@ static void on_body(struct dv_rest_fetch *fetch, dv_str part)
         dv_rest_fetch_cancel(fetch);
 }
 
-void dv_cli_add_encoded(struct dv_buf *buf, dv_str text)
-{
-    for (size_t i = 0; i < text.n; i++) {
-        unsigned char c = (unsigned char)text.p[i];
-
-        if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-            strchr("-._~", c))
-            dv_buf_add_char(buf, (char)c);
-        else
-            dv_buf_printf(buf, "%%%02X", c);
-    }
-}
-
 static void print_path(const struct dv_cli_ask *ask, const struct dv_api_version *version,
                        struct dv_buf *buf)
 {
@@ -221,13 +207,13 @@ static void print_path(const struct dv_cli_ask *ask, const struct dv_api_version
     dv_api_version_print(version, buf);
     if (ask->kind->is_namespaced && ask->namespace.n) {
         dv_buf_add_c(buf, "/namespaces/");
-        dv_cli_add_encoded(buf, ask->namespace);
+        dv_rest_add_encoded(buf, ask->namespace);
     }
     dv_buf_add_char(buf, '/');
     dv_buf_add(buf, ask->kind->plural);
     if (ask->name.n) {
         dv_buf_add_char(buf, '/');
-        dv_cli_add_encoded(buf, ask->name);
+        dv_rest_add_encoded(buf, ask->name);
     }
     if (ask->subresource)
         dv_buf_printf(buf, "/%s", ask->subresource);
@@ -245,7 +231,7 @@ void dv_cli_ask_print(const struct dv_cli_ask *ask, const struct dv_api_version 
         dv_buf_add_char(buf, separator);
         dv_buf_add_c(buf, ask->params[i].name);
         dv_buf_add_char(buf, '=');
-        dv_cli_add_encoded(buf, ask->params[i].value);
+        dv_rest_add_encoded(buf, ask->params[i].value);
         separator = '&';
     }
 }

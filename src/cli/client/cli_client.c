@@ -1,5 +1,8 @@
 /* cli_client.c - calls from `davit` to the daemon over davit.sock: one answer, or a stream of them,
  * with what is printed when the daemon is not there. */
+#include <errno.h>
+#include <unistd.h>
+
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -53,18 +56,26 @@ static void on_done(struct dv_call *call, const struct dv_err *err)
     dv_loop_stop(session->loop);
 }
 
+enum dv_exit dv_cli_complain_unreachable(const struct dv_cli *cli, const char *reason)
+{
+    if (access(dv_str_to_c(cli->socket, cli->arena), W_OK) < 0 && errno == EACCES)
+        (void)dv_cli_complain("%.*s is not for this user: be root, or a member of its group",
+                              DV_FMT(cli->socket));
+    else
+        (void)dv_cli_complain("no davitd answers on %.*s: %s\n"
+                              "davit: start it, or name its socket with --socket",
+                              DV_FMT(cli->socket), reason);
+    return DV_EXIT_UNREACHABLE;
+}
+
 static enum dv_exit explain(const struct session *session)
 {
     const struct dv_err *err = &session->err;
 
     if (session->is_quiet)
         return DV_EXIT_FAILED;
-    if (err->code == DV_UNAVAILABLE && !session->was_reached) {
-        (void)dv_cli_complain("no davitd answers on %.*s: %s\n"
-                              "davit: start it, or name its socket with --socket",
-                              DV_FMT(session->cli->socket), err->msg);
-        return DV_EXIT_UNREACHABLE;
-    }
+    if (err->code == DV_UNAVAILABLE && !session->was_reached)
+        return dv_cli_complain_unreachable(session->cli, err->msg);
     return dv_cli_complain("%s (%s)", err->msg, dv_code_name(err->code));
 }
 

@@ -14,6 +14,7 @@
 #include "cli/cli.h"
 #include "cli/client/cdi_specs.h"
 #include "cli/client/container_options.h"
+#include "cli/client/oci_host.h"
 #include "cli/client/pod_ref.h"
 #include "oci/oci.h"
 #include "proto/davit_node_v1.pb-c.h"
@@ -137,19 +138,6 @@ static bool names_pod(const struct dv_cli *cli)
     return cli->pod.n > 0 || cli->uid.n > 0;
 }
 
-static bool look(const struct dv_oci_host *host, dv_str path, struct dv_oci_node *node,
-                 struct dv_err *err)
-{
-    DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
-    struct stat about;
-
-    (void)host;
-    if (lstat(dv_str_to_c(path, scratch), &about) < 0)
-        return dv_fail_errno(err, errno, "%.*s", DV_FMT(path));
-    return dv_oci_node_from_stat(about.st_mode, about.st_rdev, node, err) ||
-           dv_wrap(err, "%.*s", DV_FMT(path));
-}
-
 /* What goes into a config: CDI devices and, when a pod is named, what its plugins want. */
 struct injection {
     const dv_str *names;
@@ -177,14 +165,14 @@ static bool find_names(struct dv_cli *cli, const struct dv_json *config,
 static bool edit(struct dv_cli *cli, const struct dv_cli_specs *specs, const struct dv_json *config,
                  struct injection *injection, struct dv_json **edited, struct dv_err *err)
 {
-    static const struct dv_oci_host machine = {look};
     struct dv_cdi_edits edits;
 
     if (!find_names(cli, config, injection, err) ||
         !dv_cdi_resolve(specs->index, injection->names, injection->n_names, cli->arena, &edits,
                         err))
         return false;
-    *edited = dv_oci_apply_options(config, &injection->options, &edits, &machine, cli->arena, err);
+    *edited =
+        dv_oci_apply_options(config, &injection->options, &edits, &dv_cli_machine, cli->arena, err);
     return *edited != NULL;
 }
 

@@ -303,7 +303,7 @@ static dv_str print_target(const struct dv_cli_api *api, const struct session *s
     dv_cli_ask_print(&ask, &kind->versions[0], &target);
     for (size_t i = 1; i < cli->n_words; i++) { /* also those that are empty */
         dv_buf_add_c(&target, "&command=");
-        dv_cli_add_encoded(&target, cli->words[i]);
+        dv_rest_add_encoded(&target, cli->words[i]);
     }
     return target.is_over ? DV_STR_NONE : dv_str_copy(dv_buf_str(&target), cli->arena);
 }

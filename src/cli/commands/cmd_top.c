@@ -223,12 +223,8 @@ static enum dv_exit run_once(struct top *top)
                    on_events_late);
     dv_loop_run(top->loop);
     dv_timer_cancel(&top->frame_timer);
-    if (top->feed.err.code != DV_OK) {
-        (void)dv_cli_complain("no davitd answers on %.*s: %s\n"
-                              "davit: start it, or name its socket with --socket",
-                              DV_FMT(top->cli->socket), top->feed.err.msg);
-        return DV_EXIT_UNREACHABLE;
-    }
+    if (top->feed.err.code != DV_OK)
+        return dv_cli_complain_unreachable(top->cli, top->feed.err.msg);
     print_text(top);
     return DV_EXIT_OK;
 }

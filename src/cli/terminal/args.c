@@ -1,14 +1,12 @@
 /* args.c - the options of the command line: one table, each with the verbs that have it. */
-#include <stdint.h>
 
 #include "base/defs.h"
 #include "base/num.h"
 #include "base/str.h"
 #include "cli/cli.h"
+#include "cli/terminal/lease_options.h"
 #include "cli/terminal/option_row.h"
 
-/* Thirty years, in seconds: what is more is a mistake, and would not fit into nanoseconds. */
-#define DURATION_S_MAX 1000000000u
 /* The most simulated objects. */
 #define NUMBER_MAX 1000000u
 
@@ -41,51 +39,24 @@ static bool set_object_output(struct dv_cli *cli, dv_str value)
     return false;
 }
 
-/* "90", "90s", "5m", "1h", "7d": above zero. */
-static bool read_duration(dv_str value, uint64_t *ms)
-{
-    static const struct {
-        char unit;
-        uint32_t seconds;
-    } units[] = {
-        {'s', 1    },
-        {'m', 60   },
-        {'h', 3600 },
-        {'d', 86400},
-    };
-    uint32_t factor = 1;
-    uint32_t n;
-
-    for (size_t i = 0; value.n && i < DV_COUNT(units); i++)
-        if (value.p[value.n - 1] == units[i].unit) {
-            factor = units[i].seconds;
-            value.n--;
-            break;
-        }
-    if (!dv_str_to_u32(value, &n) || n == 0 || n > DURATION_S_MAX / factor)
-        return false;
-    *ms = (uint64_t)n * factor * 1000;
-    return true;
-}
-
 static bool set_timeout(struct dv_cli *cli, dv_str value)
 {
-    return read_duration(value, &cli->timeout_ms);
+    return dv_option_duration(value, &cli->timeout_ms);
 }
 
 static bool set_gone_timeout(struct dv_cli *cli, dv_str value)
 {
-    return read_duration(value, &cli->gone_ms);
+    return dv_option_duration(value, &cli->gone_ms);
 }
 
 static bool set_ttl(struct dv_cli *cli, dv_str value)
 {
-    return read_duration(value, &cli->ttl_ms);
+    return dv_option_duration(value, &cli->ttl_ms);
 }
 
 static bool set_since(struct dv_cli *cli, dv_str value)
 {
-    return read_duration(value, &cli->since_ms);
+    return dv_option_duration(value, &cli->since_ms);
 }
 
 static bool set_file(struct dv_cli *cli, dv_str value)
@@ -107,10 +78,58 @@ static bool set_also(struct dv_cli *cli, dv_str value)
     return value.n > 0;
 }
 
+static bool set_hook(struct dv_cli *cli, dv_str value)
+{
+    cli->hooks[cli->n_hooks++] = value;
+    return dv_str_find_char(value, '=') < value.n;
+}
+
+static bool set_only(struct dv_cli *cli, dv_str value)
+{
+    cli->only[cli->n_only++] = value;
+    return true;
+}
+
+static bool set_required(struct dv_cli *cli, dv_str value)
+{
+    static const dv_str names[] = {
+        DV_STR_INIT("prefer"), DV_STR_INIT("prestart"), DV_STR_INIT("health"),
+        DV_STR_INIT("slices"), DV_STR_INIT("classic"),  DV_STR_INIT("watcher"),
+        DV_STR_INIT("two"),
+    };
+
+    cli->required[cli->n_required++] = value;
+    for (size_t i = 0; i < DV_COUNT(names); i++)
+        if (dv_str_eq(names[i], value))
+            return true;
+    return false;
+}
+
+static bool set_skip(struct dv_cli *cli, dv_str value)
+{
+    cli->skip[cli->n_skip++] = value;
+    return true;
+}
+
+static bool set_case_timeout(struct dv_cli *cli, dv_str value)
+{
+    return dv_option_duration(value, &cli->case_ms);
+}
+
+static bool set_recover_ms(struct dv_cli *cli, dv_str value)
+{
+    return dv_option_duration(value, &cli->recover_ms);
+}
+
+static bool set_wait_ms(struct dv_cli *cli, dv_str value)
+{
+    return dv_option_duration(value, &cli->wait_ms);
+}
+
 static bool set_grace(struct dv_cli *cli, dv_str value)
 {
     cli->has_grace = true;
-    return dv_str_to_u32(value, &cli->grace_s) && cli->grace_s <= DURATION_S_MAX;
+    return dv_str_to_u32(value, &cli->grace_s) && cli->grace_s <= DV_OPTION_DURATION_S_MAX;
 }
 
 /* Reads a flag; without a value it is true. */
@@ -162,6 +181,7 @@ NUMBER(set_nodes, n_nodes)
 NUMBER(set_devices, n_devices)
 NUMBER(set_pods, n_pods)
 NUMBER(set_clients, n_clients)
+NUMBER(set_jobs, n_jobs)
 
 #define SWITCH(name, member)                                                                       \
     static bool name(struct dv_cli *cli, dv_str value)                                             \
@@ -192,6 +212,11 @@ SWITCH(set_all_nodes, is_all_nodes)
 SWITCH(set_force, is_forced)
 SWITCH(set_managed, shows_managed_fields)
 SWITCH(set_once, is_once)
+SWITCH(set_list, lists)
+
+SWITCH(set_isolate, is_isolated)
+SWITCH(set_print, is_printed)
+SWITCH(set_quiet, is_quiet)
 
 static bool set_no_headers(struct dv_cli *cli, dv_str value)
 {
@@ -207,105 +232,184 @@ static bool set_no_headers(struct dv_cli *cli, dv_str value)
 /* The first row that a verb has under a name counts: what is special comes before what is general.
  */
 static const struct dv_option_row options[] = {
-    {"node",        0,   "socket",              "PATH",                "of davitd (/run/davit/davit.sock)",                   NULL,              AT(socket)        },
-    {"node",        'o', "output",              "json|yaml",           "print all there is, for programs",                    set_output,        0                 },
+    {"node",        0,   "socket",              "PATH",                "of davitd (/run/davit/davit.sock)",                         NULL,               AT(socket)        },
+    {"node",        'o', "output",              "json|yaml",           "print all there is, for programs",                          set_output,         0                 },
     {"here",        0,   "socket",              "PATH",
-     "of the davitd that knows this node's part (/run/davit/davit.sock)",                                                     NULL,              AT(socket)        },
-    {"output",      'o', "output",              "wide|json|yaml|name", "other than a table",                                  set_object_output, 0                 },
-    {"data",        'o', "output",              "json|yaml",           "print all there is, for programs",                    set_output,        0                 },
-    {"version",     'o', "output",              "json|yaml",           "with the libraries it was built with",                set_output,        0                 },
-    {"version",     0,   "json",                NULL,                  "the same as -o json",                                 set_json,          0                 },
-    {"data",        0,   "no-headers",          NULL,                  "no first line above a table",                         set_no_headers,    0                 },
-    {"node",        0,   "no-headers",          NULL,                  "no first line above a table",                         set_no_headers,    0                 },
-    {"output",      0,   "no-headers",          NULL,                  "no first line above a table",                         set_no_headers,    0                 },
-    {"gone",        0,   "timeout",             "SECONDS",             "for the objects to be gone (600)",                    set_gone_timeout,  0                 },
-    {"node",        0,   "timeout",             "SECONDS",             "for the daemon's answer (90)",                        set_timeout,       0                 },
-    {"api",         0,   "timeout",             "SECONDS",             "for an answer of the server (90)",                    set_timeout,       0                 },
-    {"f",           'f', "filename",            "FILE",                "the pod",                                             set_file,          0                 },
+     "of the davitd that knows this node's part (/run/davit/davit.sock)",                                                           NULL,               AT(socket)        },
+    {"output",      'o', "output",              "wide|json|yaml|name", "other than a table",                                        set_object_output,  0                 },
+    {"data",        'o', "output",              "json|yaml",           "print all there is, for programs",                          set_output,         0                 },
+    {"version",     'o', "output",              "json|yaml",           "with the libraries it was built with",                      set_output,         0                 },
+    {"version",     0,   "json",                NULL,                  "the same as -o json",                                       set_json,           0                 },
+    {"data",        0,   "no-headers",          NULL,                  "no first line above a table",                               set_no_headers,     0                 },
+    {"node",        0,   "no-headers",          NULL,                  "no first line above a table",                               set_no_headers,     0                 },
+    {"output",      0,   "no-headers",          NULL,                  "no first line above a table",                               set_no_headers,     0                 },
+    {"gone",        0,   "timeout",             "SECONDS",             "for the objects to be gone (600)",                          set_gone_timeout,   0                 },
+    {"node",        0,   "timeout",             "SECONDS",             "for the daemon's answer (90)",                              set_timeout,        0                 },
+    {"api",         0,   "timeout",             "SECONDS",             "for an answer of the server (90)",                          set_timeout,        0                 },
+    {"f",           'f', "filename",            "FILE",                "the pod",                                                   set_file,           0                 },
     {"files",       'f', "filename",            "FILE|DIR|-",          "the objects, YAML or JSON; may be given again",
-     set_file,                                                                                                                                   0                 },
-    {"n",           'n', "namespace",           "NAMESPACE",           "of the pod (default)",                                NULL,              AT(namespace)     },
-    {"api",         'n', "namespace",           "NAMESPACE",           "of the objects (the context's, else default)",        NULL,
-     AT(namespace)                                                                                                                                                 },
-    {"everywhere",  'A', "all-namespaces",      NULL,                  "in all namespaces",                                   set_everywhere,    0                 },
-    {"select",      'l', "selector",            "LABELS",              "only objects with these: a=b,c!=d,e in (f,g)",        NULL,
-     AT(labels)                                                                                                                                                    },
-    {"select",      0,   "field-selector",      "FIELDS",              "only objects with these: spec.nodeName=n1",           NULL,
-     AT(fields)                                                                                                                                                    },
-    {"uid",         0,   "uid",                 "UID",                 "of the pod, instead of its name",                     NULL,              AT(uid)           },
-    {"c",           'c', "container",           "CONTAINER",           "its name",                                            NULL,              AT(container)     },
-    {"w",           'w', "watch",               NULL,                  "watch: print again after every change",               set_watch,         0                 },
-    {"logs",        'f', "follow",              NULL,                  "until the container has ended, or Ctrl-C",            set_follow,        0                 },
-    {"logs",        'p', "previous",            NULL,                  "of the instance before the present one",              set_previous,      0                 },
-    {"logs",        0,   "tail",                "N",                   "only the last N lines (all)",                         NULL,              AT(tail)          },
-    {"logs",        0,   "since",               "DURATION",            "only lines that are newer: 90s, 5m, 1h",              set_since,         0                 },
-    {"logs",        0,   "since-time",          "TIME",                "only lines since then: 2026-01-31T08:00:00Z",         NULL,
-     AT(since_time)                                                                                                                                                },
-    {"logs",        0,   "timestamps",          NULL,                  "each line with its time",                             set_timestamps,    0                 },
-    {"logs",        0,   "limit-bytes",         "N",                   "no more than N bytes",                                NULL,              AT(limit_bytes)   },
+     set_file,                                                                                                                                          0                 },
+    {"n",           'n', "namespace",           "NAMESPACE",           "of the pod (default)",                                      NULL,               AT(namespace)     },
+    {"api",         'n', "namespace",           "NAMESPACE",           "of the objects (the context's, else default)",              NULL,
+     AT(namespace)                                                                                                                                                        },
+    {"everywhere",  'A', "all-namespaces",      NULL,                  "in all namespaces",                                         set_everywhere,     0                 },
+    {"select",      'l', "selector",            "LABELS",              "only objects with these: a=b,c!=d,e in (f,g)",              NULL,
+     AT(labels)                                                                                                                                                           },
+    {"select",      0,   "field-selector",      "FIELDS",              "only objects with these: spec.nodeName=n1",                 NULL,
+     AT(fields)                                                                                                                                                           },
+    {"uid",         0,   "uid",                 "UID",                 "of the pod, instead of its name",                           NULL,               AT(uid)           },
+    {"c",           'c', "container",           "CONTAINER",           "its name",                                                  NULL,               AT(container)     },
+    {"w",           'w', "watch",               NULL,                  "watch: print again after every change",                     set_watch,          0                 },
+    {"logs",        'f', "follow",              NULL,                  "until the container has ended, or Ctrl-C",                  set_follow,         0                 },
+    {"logs",        'p', "previous",            NULL,                  "of the instance before the present one",                    set_previous,       0                 },
+    {"logs",        0,   "tail",                "N",                   "only the last N lines (all)",                               NULL,               AT(tail)          },
+    {"logs",        0,   "since",               "DURATION",            "only lines that are newer: 90s, 5m, 1h",                    set_since,          0                 },
+    {"logs",        0,   "since-time",          "TIME",                "only lines since then: 2026-01-31T08:00:00Z",               NULL,
+     AT(since_time)                                                                                                                                                       },
+    {"logs",        0,   "timestamps",          NULL,                  "each line with its time",                                   set_timestamps,     0                 },
+    {"logs",        0,   "limit-bytes",         "N",                   "no more than N bytes",                                      NULL,               AT(limit_bytes)   },
     {"logs",        0,   "all-containers",      NULL,                  "of all containers, each line with its container",
-     set_all_containers,                                                                                                                         0                 },
-    {"streams",     'i', "stdin",               NULL,                  "pass our standard input on",                          set_stdin,         0                 },
-    {"streams",     't', "tty",                 NULL,                  "with a terminal, which needs -i",                     set_tty,           0                 },
-    {"top",         0,   "once",                NULL,                  "print it once, as text, and end",                     set_once,          0                 },
-    {"top",         0,   "kubeconfig",          "FILE",                "of the API server, whose events are shown",           NULL,
-     AT(kubeconfig)                                                                                                                                                },
-    {"top",         0,   "context",             "NAME",                "in the kubeconfig (its current one)",                 NULL,              AT(context)       },
-    {"top",         0,   "state-dir",           "DIR",                 "where davitd's admin.kubeconfig is (/var/lib/davit)", NULL,
-     AT(state_dir)                                                                                                                                                 },
+     set_all_containers,                                                                                                                                0                 },
+    {"streams",     'i', "stdin",               NULL,                  "pass our standard input on",                                set_stdin,          0                 },
+    {"streams",     't', "tty",                 NULL,                  "with a terminal, which needs -i",                           set_tty,            0                 },
+    {"top",         0,   "once",                NULL,                  "print it once, as text, and end",                           set_once,           0                 },
+    {"top",         0,   "kubeconfig",          "FILE",                "of the API server, whose events are shown",                 NULL,
+     AT(kubeconfig)                                                                                                                                                       },
+    {"top",         0,   "context",             "NAME",                "in the kubeconfig (its current one)",                       NULL,               AT(context)       },
+    {"top",         0,   "state-dir",           "DIR",                 "where davitd's admin.kubeconfig is (/var/lib/davit)",       NULL,
+     AT(state_dir)                                                                                                                                                        },
     {"managed",     0,   "show-managed-fields", NULL,                  "with -o json|yaml: who set which field, too",
-     set_managed,                                                                                                                                0                 },
-    {"apply",       0,   "force-conflicts",     NULL,                  "take fields that others have set",                    set_force,         0                 },
-    {"run",         0,   "pid",                 "PID",                 "of started: its process, whose end is seen",          NULL,              AT(pid)           },
-    {"run",         0,   "exit-code",           "CODE",                "of ended: what it ended with",                        NULL,              AT(exit_code)     },
-    {"run",         0,   "message",             "TEXT",                "of ended: its last words, for its status",            NULL,              AT(message)       },
-    {"claim",       0,   "force",               NULL,                  "of release: without asking the claim's drivers",      set_force,         0                 },
-    {"claim",       0,   "reason",              "TEXT",                "of release: for the event that tells of it",          NULL,              AT(reason)        },
-    {"simulate",    0,   "nodes",               "N",                   "nodes (100)",                                         set_nodes,         0                 },
-    {"simulate",    0,   "devices",             "N",                   "devices of each node (10)",                           set_devices,       0                 },
-    {"simulate",    0,   "pods",                "N",                   "pods (1000)",                                         set_pods,          0                 },
-    {"simulate",    0,   "clients",             "N",                   "that make pods at the same time (64)",                set_clients,       0                 },
-    {"simulate",    0,   "shape",               "SHAPE",               "template, shared, cel, match or none (template)",     NULL,
-     AT(shape)                                                                                                                                                     },
-    {"simulate",    0,   "dir",                 "DIR",                 "where its database is for a while (/tmp)",            NULL,              AT(dir)           },
-    {"simulate",    0,   "timeout",             "SECONDS",             "for all pods to be bound (90)",                       set_timeout,       0                 },
-    {"dry",         0,   "dry-run",             "[=server|none]",      "all but the change",                                  set_dry_run,       0                 },
-    {"explain",     0,   "node",                "NAME",                "only what stands in the way on this node",            NULL,              AT(node)          },
-    {"explain",     0,   "all",                 NULL,                  "all nodes, and all devices of the nodes",             set_all,           0                 },
+     set_managed,                                                                                                                                       0                 },
+    {"apply",       0,   "force-conflicts",     NULL,                  "take fields that others have set",                          set_force,          0                 },
+    {"run",         0,   "pid",                 "PID",                 "of started: its process, whose end is seen",                NULL,               AT(pid)           },
+    {"run",         0,   "exit-code",           "CODE",                "of ended: what it ended with",                              NULL,               AT(exit_code)     },
+    {"run",         0,   "message",             "TEXT",                "of ended: its last words, for its status",                  NULL,               AT(message)       },
+    {"claim",       0,   "force",               NULL,                  "of release: without asking the claim's drivers",            set_force,          0                 },
+    {"claim",       0,   "reason",              "TEXT",                "of release: for the event that tells of it",                NULL,               AT(reason)        },
+    {"simulate",    0,   "nodes",               "N",                   "nodes (100)",                                               set_nodes,          0                 },
+    {"simulate",    0,   "devices",             "N",                   "devices of each node (10)",                                 set_devices,        0                 },
+    {"simulate",    0,   "pods",                "N",                   "pods (1000)",                                               set_pods,           0                 },
+    {"simulate",    0,   "clients",             "N",                   "that make pods at the same time (64)",                      set_clients,        0                 },
+    {"simulate",    0,   "shape",               "SHAPE",               "template, shared, cel, match or none (template)",           NULL,
+     AT(shape)                                                                                                                                                            },
+    {"simulate",    0,   "dir",                 "DIR",                 "where its database is for a while (/tmp)",                  NULL,               AT(dir)           },
+    {"simulate",    0,   "timeout",             "SECONDS",             "for all pods to be bound (90)",                             set_timeout,        0                 },
+    {"verify",      0,   "exec",                "COMMAND",             "starts the driver; see PLACEHOLDERS",                       NULL,               AT(exec)          },
+    {"verify",      0,   "attach",              "DIR",                 "a driver runs already, with its paths in DIR",              NULL,
+     AT(attach)                                                                                                                                                           },
+    {"verify",      0,   "only",                "CASE",                "only this one, or those that begin so: list.*; again",      set_only,
+     0                                                                                                                                                                    },
+    {"verify",      0,   "skip",                "CASE",                "not this one; may be given again",                          set_skip,           0                 },
+    {"verify",      0,   "list",                NULL,                  "print the cases, and run none",                             set_list,           0                 },
+    {"verify",      0,   "require",             "WHAT",                "a driver without it fails: slices, health, prefer...",
+     set_required,                                                                                                                                      0                 },
+    {"verify",      0,   "jobs",                "N",                   "cases at a time (one a core)",                              set_jobs,           0                 },
+    {"verify",      0,   "setup",               "COMMAND",             "before each case",                                          NULL,               AT(setup)         },
+    {"verify",      0,   "teardown",            "COMMAND",             "after each case",                                           NULL,               AT(teardown)      },
+    {"verify",      0,   "hook",                "NAME=COMMAND",        "makes unhealthy, healthy, empty, many, change happen",
+     set_hook,                                                                                                                                          0                 },
+    {"verify",      0,   "claim",               "FILE",                "a ResourceClaim for the driver, and classes that it needs",
+     NULL,                                                                                                                                              AT(claim_file)    },
+    {"verify",      0,   "bad-claim",           "FILE",                "one that the driver must refuse to prepare",                NULL,
+     AT(bad_claim_file)                                                                                                                                                   },
+    {"verify",      0,   "driver",              "NAME",                "the driver or resource, if several register (the first)",   NULL,
+     AT(driver)                                                                                                                                                           },
+    {"verify",      0,   "node",                "NAME",                "the node's name (verify-node)",                             NULL,               AT(node)          },
+    {"verify",      0,   "emulate",             "RELEASE",             "offer what Kubernetes 1.31 to 1.36 has (1.36)",             NULL,
+     AT(release)                                                                                                                                                          },
+    {"verify",      0,   "wait",                "SECONDS",             "for what a driver has to do by itself (10)",                set_wait_ms,        0                 },
+    {"verify",      0,   "recover",             "SECONDS",             "until it is well again after trouble (90)",                 set_recover_ms,
+     0                                                                                                                                                                    },
+    {"verify",      0,   "timeout",             "SECONDS",             "for a case as a whole (120)",                               set_case_timeout,   0                 },
+    {"verify",      0,   "dir",                 "DIR",                 "keeps recordings and output of the driver (davit-verify)",  NULL,
+     AT(dir)                                                                                                                                                              },
+    {"verify",      0,   "tap",                 "FILE",                "a report as TAP; - is standard output",                     NULL,               AT(tap)           },
+    {"verify",      0,   "junit",               "FILE",                "a report as JUnit's XML; - is standard output",             NULL,
+     AT(junit)                                                                                                                                                            },
+    {"verify",      0,   "json",                "FILE",                "a report as JSON; - is standard output",                    NULL,               AT(json)          },
+    {"dry",         0,   "dry-run",             "[=server|none]",      "all but the change",                                        set_dry_run,        0                 },
+    {"explain",     0,   "node",                "NAME",                "only what stands in the way on this node",                  NULL,               AT(node)          },
+    {"explain",     0,   "all",                 NULL,                  "all nodes, and all devices of the nodes",                   set_all,            0                 },
     {"explain",     0,   "all-pending",         NULL,                  "a line for each pod that waits for its claims",
-     set_all_pending,                                                                                                                            0                 },
-    {"token",       0,   "driver",              "NAME",                "for this driver, on the node",                        NULL,              AT(driver)        },
-    {"token",       0,   "node",                "NAME",                "for the node, or for a driver there",                 NULL,              AT(node)          },
-    {"token",       0,   "all-nodes",           NULL,                  "for a driver whose devices have no node",             set_all_nodes,     0                 },
-    {"token",       0,   "pool",                "NAME",                "another pool of a driver; may be given again",        set_pool,          0                 },
-    {"token",       0,   "also",                "RULE",                "what a driver may read besides; may be given again",  set_also,          0                 },
-    {"token",       0,   "admin",               "NAME",                "for a person who may do everything",                  NULL,              AT(admin)         },
-    {"token",       0,   "ttl",                 "DURATION",            "how long it is good: 90m, 24h, 7d (for ever)",        set_ttl,           0                 },
+     set_all_pending,                                                                                                                                   0                 },
+    {"token",       0,   "driver",              "NAME",                "for this driver, on the node",                              NULL,               AT(driver)        },
+    {"token",       0,   "node",                "NAME",                "for the node, or for a driver there",                       NULL,               AT(node)          },
+    {"token",       0,   "all-nodes",           NULL,                  "for a driver whose devices have no node",                   set_all_nodes,      0                 },
+    {"token",       0,   "pool",                "NAME",                "another pool of a driver; may be given again",              set_pool,           0                 },
+    {"token",       0,   "also",                "RULE",                "what a driver may read besides; may be given again",        set_also,           0                 },
+    {"token",       0,   "admin",               "NAME",                "for a person who may do everything",                        NULL,               AT(admin)         },
+    {"token",       0,   "ttl",                 "DURATION",            "how long it is good: 90m, 24h, 7d (for ever)",              set_ttl,            0                 },
     {"token",       0,   "write-kubeconfig",    "FILE",                "put it there, with the server's address; mode 0600",
-     NULL,                                                                                                                                       AT(kubeconfig_out)},
+     NULL,                                                                                                                                              AT(kubeconfig_out)},
     {"cdi",         0,   "cdi-dirs",            "DIR[:DIR...]",        "the specs, later ones win (/etc/cdi:/var/run/cdi)",
-     NULL,                                                                                                                                       AT(cdi_dirs)      },
-    {"cdi",         0,   "bundle",              "DIR",                 "of inject: the folder of the config.json",            NULL,              AT(bundle)        },
-    {"cdi",         0,   "pod",                 "POD",                 "of inject: all options of its container -c, too",     NULL,              AT(pod)           },
-    {"cdi",         'n', "namespace",           "NAMESPACE",           "of that pod (default)",                               NULL,              AT(namespace)     },
-    {"cdi",         0,   "socket",              "PATH",                "of the davitd that has it (/run/davit/davit.sock)",   NULL,
-     AT(socket)                                                                                                                                                    },
-    {"delete",      0,   "all",                 NULL,                  "all objects of the kind in the namespace",            set_all,           0                 },
-    {"delete",      0,   "grace-period",        "SECONDS",             "for a pod to end (the pod's own)",                    set_grace,         0                 },
-    {"delete",      0,   "force",               NULL,                  "at once, without the node's consent; grace period 0", set_force,
-     0                                                                                                                                                             },
+     NULL,                                                                                                                                              AT(cdi_dirs)      },
+    {"cdi",         0,   "bundle",              "DIR",                 "of inject: the folder of the config.json",                  NULL,               AT(bundle)        },
+    {"cdi",         0,   "pod",                 "POD",                 "of inject: all options of its container -c, too",           NULL,               AT(pod)           },
+    {"cdi",         'n', "namespace",           "NAMESPACE",           "of that pod (default)",                                     NULL,               AT(namespace)     },
+    {"cdi",         0,   "socket",              "PATH",                "of the davitd that has it (/run/davit/davit.sock)",         NULL,
+     AT(socket)                                                                                                                                                           },
+    {"record",      'o', "output",              "json",                "a JSON object a line, for programs",                        set_output,         0                 },
+    {"record",      0,   "driver",              "NAME",                "only this driver or resource",                              NULL,               AT(driver)        },
+    {"record",      0,   "claim",               "CLAIM",               "only calls about it: UID, NAME or NAMESPACE/NAME",          NULL,
+     AT(claim)                                                                                                                                                            },
+    {"record",      0,   "pod",                 "UID",                 "only calls for this pod",                                   NULL,               AT(pod)           },
+    {"record",      0,   "call",                "METHOD",              "only calls of it: NodePrepareResources",                    NULL,               AT(call)          },
+    {"record",      0,   "status",              "STATUS",              "only what ended so: DEADLINE_EXCEEDED, error",              NULL,
+     AT(status)                                                                                                                                                           },
+    {"record",      0,   "since-time",          "TIME",                "only from then on: 2026-01-31T08:00:00Z",                   NULL,
+     AT(since_time)                                                                                                                                                       },
+    {"record",      0,   "until-time",          "TIME",                "only before then",                                          NULL,               AT(until_time)    },
+    {"record",      'f', "follow",              NULL,                  "of show: go on with what comes, until Ctrl-C",              set_follow,         0                 },
+    {"record",      0,   "as",                  "driver|kubelet",      "of replay: whose part is played",                           NULL,               AT(as)            },
+    {"record",      0,   "socket",              "PATH",                "of replay --as kubelet: where the driver serves",           NULL,
+     AT(driver_socket)                                                                                                                                                    },
+    {"record",      0,   "kubelet-dir",         "DIR",
+     "of replay --as driver: where it registers (/var/lib/kubelet)",                                                                NULL,               AT(kubelet_dir)   },
+    {"delete",      0,   "all",                 NULL,                  "all objects of the kind in the namespace",                  set_all,            0                 },
+    {"delete",      0,   "grace-period",        "SECONDS",             "for a pod to end (the pod's own)",                          set_grace,          0                 },
+    {"delete",      0,   "force",               NULL,                  "at once, without the node's consent; grace period 0",       set_force,
+     0                                                                                                                                                                    },
     {"delete",      0,   "ignore-not-found",    "[=true|false]",       "what is not there is no failure",
-     set_ignore_not_found,                                                                                                                       0                 },
-    {"gone",        0,   "wait",                "[=true|false]",       "until the objects are gone (true)",                   set_wait,          0                 },
-    {"wait",        0,   "wait",                "SECONDS",             "for what has not come back (the daemon's setting)",   NULL,
-     AT(wait)                                                                                                                                                      },
+     set_ignore_not_found,                                                                                                                              0                 },
+    {"gone",        0,   "wait",                "[=true|false]",       "until the objects are gone (true)",                         set_wait,           0                 },
+    {"wait",        0,   "wait",                "SECONDS",             "for what has not come back (the daemon's setting)",         NULL,
+     AT(wait)                                                                                                                                                             },
+    {"want",        0,   "gpu",                 "N",                   "GPUs, of the one kind that is here",                        dv_lease_set_gpu,   0                 },
+    {"want",        0,   "class",               "CLASS",               "a device of this class; may be given again",                dv_lease_set_class,
+     0                                                                                                                                                                    },
+    {"want",        0,   "count",               "N",                   "so many of that class (1)",                                 dv_lease_set_count, 0                 },
+    {"want",        0,   "where",               "CEL",                 "for which this is true: 'memory >= 40Gi'; again: all are",
+     dv_lease_set_where,                                                                                                                                0                 },
+    {"want",        0,   "same",                "ATTRIBUTE",           "devices of that class that agree in this",                  dv_lease_set_same,
+     0                                                                                                                                                                    },
+    {"want",        0,   "wait",                "DURATION|0",          "for the turn: 90s, 30m, 2h; 0: not at all (for ever)",
+     dv_lease_set_turn_wait,                                                                                                                            0                 },
+    {"want",        0,   "max-time",            "DURATION",            "end after this time (as long as the policy allows)",
+     dv_lease_set_max_time,                                                                                                                             0                 },
+    {"want",        0,   "priority",            "N",                   "higher ones come first (what the policy gives)",
+     dv_lease_set_priority,                                                                                                                             0                 },
+    {"start",       0,   "engine",              "ENGINE",
+     "podman, docker, plain, ...: what the command is (as it looks)",                                                               NULL,               AT(engine)        },
+    {"start",       0,   "isolate",             NULL,                  "a process sees no device nodes but its own",                set_isolate,        0                 },
+    {"start",       0,   "print",               NULL,                  "show the command that would be run",                        set_print,          0                 },
+    {"start",       'q', "quiet",               NULL,                  "no word about waiting, and no notes",                       set_quiet,          0                 },
+    {"start",       0,   "cdi-dirs",            "DIR[:DIR...]",
+     "the CDI specs, later ones win (/etc/cdi:/var/run/cdi)",                                                                       NULL,               AT(cdi_dirs)      },
+    {"hold",        'q', "quiet",               NULL,                  "of take: no word about waiting",                            set_quiet,          0                 },
+    {"hold",        0,   "env-file",            "FILE",                "of take: put the variables there, print CDI names",         NULL,
+     AT(env_file)                                                                                                                                                         },
+    {"hold",        0,   "pid",                 "PID",                 "of take: the process that holds it (who called davit)",     NULL,
+     AT(pid)                                                                                                                                                              },
+    {"hold",        0,   "unit",                "UNIT",                "of take: the systemd unit that holds it",                   NULL,               AT(unit)          },
+    {"hold",        0,   "cgroup",              "PATH",                "of take: the control group that holds it",                  NULL,               AT(cgroup)        },
+    {"hold",        0,   "reason",              "TEXT",                "of end: why, for its owner and the log",                    NULL,               AT(reason)        },
     {"kubelet-dir", 0,   "kubelet-dir",         "DIR",                 "where the kubelet's files are (/var/lib/kubelet)",
-     NULL,                                                                                                                                       AT(kubelet_dir)   },
-    {"state-dir",   0,   "state-dir",           "DIR",                 "davit's state (/var/lib/davit)",                      NULL,              AT(state_dir)     },
-    {"api",         0,   "kubeconfig",          "FILE",                "where the server is, and who asks",                   NULL,              AT(kubeconfig)    },
-    {"api",         0,   "context",             "NAME",                "in the kubeconfig (its current one)",                 NULL,              AT(context)       },
-    {"api",         0,   "state-dir",           "DIR",                 "where davitd's admin.kubeconfig is (/var/lib/davit)", NULL,
-     AT(state_dir)                                                                                                                                                 },
+     NULL,                                                                                                                                              AT(kubelet_dir)   },
+    {"state-dir",   0,   "state-dir",           "DIR",                 "davit's state (/var/lib/davit)",                            NULL,               AT(state_dir)     },
+    {"api",         0,   "kubeconfig",          "FILE",                "where the server is, and who asks",                         NULL,               AT(kubeconfig)    },
+    {"api",         0,   "context",             "NAME",                "in the kubeconfig (its current one)",                       NULL,               AT(context)       },
+    {"api",         0,   "state-dir",           "DIR",                 "where davitd's admin.kubeconfig is (/var/lib/davit)",       NULL,
+     AT(state_dir)                                                                                                                                                        },
 };
 
 static bool verb_has(const struct dv_cli_verb *verb, const struct dv_option_row *option)

@@ -108,7 +108,8 @@ static bool read_letters(struct reading *reading, dv_str word, bool *wants_help)
 
 static bool read_word(struct reading *reading, dv_str *words, dv_str word)
 {
-    if (reading->verb->peer == DV_PEER_DAEMON && reading->cli->n_words == WORDS_MAX)
+    if (reading->verb->peer == DV_PEER_DAEMON && !reading->cli->has_command &&
+        reading->cli->n_words == WORDS_MAX)
         return dv_fail(reading->err, DV_INVALID_ARGUMENT, "too many words");
     words[reading->cli->n_words++] = word;
     return true;
@@ -120,19 +121,24 @@ bool dv_cli_parse(struct dv_cli *cli, const struct dv_cli_verb *verb, int n_args
     struct reading reading = {cli, verb, args, n_args, 0, err};
     size_t n = n_args > 0 ? (size_t)n_args : 0;
     dv_str *words = DV_NEW_ARRAY(cli->arena, dv_str, n);
-    bool has_options = true;
 
     cli->words = words;
     cli->files = DV_NEW_ARRAY(cli->arena, dv_str, n);
     cli->pools = DV_NEW_ARRAY(cli->arena, dv_str, n);
     cli->also = DV_NEW_ARRAY(cli->arena, dv_str, n);
+    cli->hooks = DV_NEW_ARRAY(cli->arena, dv_str, n);
+    cli->only = DV_NEW_ARRAY(cli->arena, dv_str, n);
+    cli->required = DV_NEW_ARRAY(cli->arena, dv_str, n);
+    cli->skip = DV_NEW_ARRAY(cli->arena, dv_str, n);
+    cli->wanted = DV_NEW_ARRAY(cli->arena, struct dv_cli_wanted, n);
+    cli->n_args = n;
     while (reading.at < n_args) {
         dv_str word = dv_str_from_c(args[reading.at++]);
         bool ok = true;
 
-        if (has_options && dv_str_eq(word, DV_STR("--")))
-            has_options = false;
-        else if (!has_options || word.n < 2 || word.p[0] != '-')
+        if (!cli->has_command && dv_str_eq(word, DV_STR("--")))
+            cli->has_command = true;
+        else if (cli->has_command || word.n < 2 || word.p[0] != '-')
             ok = read_word(&reading, words, word);
         else if (dv_str_eq(word, DV_STR("--help")))
             *wants_help = true;
@@ -142,6 +148,8 @@ bool dv_cli_parse(struct dv_cli *cli, const struct dv_cli_verb *verb, int n_args
             ok = read_letters(&reading, word, wants_help);
         if (!ok)
             return false;
+        if (!cli->has_command)
+            cli->n_own_words = cli->n_words;
     }
     return true;
 }

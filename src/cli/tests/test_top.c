@@ -322,6 +322,50 @@ static void text_is_whole_where_there_is_no_terminal(void **state)
     dv_buf_fini(&text);
 }
 
+static void leases_are_shown_beside_pods(void **state)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    struct world *w = make_world(arena);
+    const char *command[] = {"/usr/bin/train.py", "--fast"};
+    NodeV1__Lease held = NODE_V1__LEASE__INIT;
+    NodeV1__Lease waiting = NODE_V1__LEASE__INIT;
+    NodeV1__Lease *all[] = {&held, &waiting};
+    NodeV1__ListLeasesResponse leases = NODE_V1__LIST_LEASES_RESPONSE__INIT;
+    struct dv_top_rows rows;
+
+    (void)state;
+    held.id = "abc123";
+    held.state = "held";
+    held.user = "ada";
+    held.command = command;
+    held.n_command = 2;
+    held.since_ms = NOW_MS - 65000;
+    waiting.id = "xyz789";
+    waiting.state = "waiting";
+    waiting.user = "1002\033[31m";
+    waiting.place = 2;
+    waiting.wanted = "4 example.com/gpu";
+    waiting.since_ms = NOW_MS - 5000;
+    leases.leases = all;
+    leases.n_leases = 2;
+    w->data.leases = &leases;
+    /* The pod by which the lease holds its devices is not shown again. */
+    w->pod.namespace_ = "default";
+    w->pod.name = "lease-abc123";
+    dv_top_rows_make(&w->data, DV_TOP_PODS, DV_STR(""), arena, &rows);
+    assert_int_equal(rows.n, 2);
+    assert_string_equal(rows.v[0].cells[0], "lease/abc123 train.py of ada");
+    assert_string_equal(rows.v[0].cells[1], "held");
+    assert_string_equal(rows.v[0].cells[3], "");
+    assert_null(strchr(rows.v[1].cells[0], '\033'));
+    assert_string_equal(rows.v[1].cells[3], "4 example.com/gpu, 2 in the queue");
+    w->pod.name = "lease-other"; /* a pod that only is called so */
+    dv_top_rows_make(&w->data, DV_TOP_PODS, DV_STR(""), arena, &rows);
+    assert_int_equal(rows.n, 3);
+    dv_top_rows_make(&w->data, DV_TOP_PODS, DV_STR("train"), arena, &rows);
+    assert_int_equal(rows.n, 1);
+}
+
 static void nothing_known_is_told(void **state)
 {
     const struct dv_top_data data = {.trouble = DV_STR("no davitd answers on /x: gone")};
@@ -444,6 +488,7 @@ int main(void)
         cmocka_unit_test(a_screen_shows_the_chosen_section),
         cmocka_unit_test(a_tall_screen_shows_all_sections),
         cmocka_unit_test(text_is_whole_where_there_is_no_terminal),
+        cmocka_unit_test(leases_are_shown_beside_pods),
         cmocka_unit_test(nothing_known_is_told),
         cmocka_unit_test(colours_do_not_count_as_columns),
         cmocka_unit_test(keys_do_what_the_table_says),

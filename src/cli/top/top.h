@@ -11,6 +11,7 @@
 
 struct NodeV1__ListClaimsResponse;
 struct NodeV1__ListDevicesResponse;
+struct NodeV1__ListLeasesResponse;
 struct NodeV1__ListPluginsResponse;
 struct NodeV1__StatusResponse;
 struct NodeV1__WatchPodsResponse;
@@ -41,6 +42,7 @@ struct dv_top_data {
     const struct NodeV1__ListPluginsResponse *plugins;
     const struct NodeV1__ListDevicesResponse *devices;
     const struct NodeV1__WatchPodsResponse *pods;
+    const struct NodeV1__ListLeasesResponse *leases;
     const struct NodeV1__ListClaimsResponse *claims;
     const struct dv_top_event *events; /* the newest first */
     size_t n_events;

@@ -16,6 +16,7 @@
 enum list {
     DEVICES,
     PODS,
+    LEASES,
     CLAIMS,
     STATUS,
     PLUGINS,
@@ -29,6 +30,8 @@ static const struct {
     [DEVICES] = {"/davit.node.v1.Node/WatchDevices", &node_v1__list_devices_response__descriptor,
                  true                                                                                  },
     [PODS] = {"/davit.node.v1.Node/WatchPods",    &node_v1__watch_pods_response__descriptor,   true },
+    [LEASES] = {"/davit.node.v1.Node/WatchLeases",  &node_v1__list_leases_response__descriptor,
+                 true                                                                                  },
     [CLAIMS] = {"/davit.node.v1.Node/WatchClaims",  &node_v1__list_claims_response__descriptor,
                  true                                                                                  },
     [STATUS] = {"/davit.node.v1.Node/Status",       &node_v1__status_response__descriptor,       false},
@@ -143,6 +146,7 @@ void dv_top_feed_get(struct dv_top_feed *feed, struct dv_top_data *data)
 {
     data->devices = feed->lists[DEVICES].message;
     data->pods = feed->lists[PODS].message;
+    data->leases = feed->lists[LEASES].message;
     data->claims = feed->lists[CLAIMS].message;
     data->status = feed->lists[STATUS].message;
     data->plugins = feed->lists[PLUGINS].message;

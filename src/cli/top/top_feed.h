@@ -31,7 +31,7 @@ struct dv_top_list {
     const void *message;    /* the newest; NULL: none yet */
 };
 
-#define DV_TOP_N_LISTS 5u
+#define DV_TOP_N_LISTS 6u
 
 struct dv_top_feed {
     struct dv_loop *loop;
