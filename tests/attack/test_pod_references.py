@@ -16,7 +16,7 @@ N_NAMES = 20000 // SCALE
 N_FILES = 4000
 N_REGISTRIES = 15000 // SCALE
 # Of processor time, in one turn of the loop; the sanitizer build is ten times slower.
-HOLD_S = 0.05 * SCALE
+HOLD_S = 0.025 * SCALE
 
 
 @pytest.fixture

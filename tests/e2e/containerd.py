@@ -52,6 +52,7 @@ disabled_plugins = [
   enable_cdi = true
   cdi_spec_dirs = ["{shared}/cdi"]
   sandbox_image = "{pause}"
+  {cri}
   [plugins."io.containerd.grpc.v1.cri".cni]
     bin_dir = "/usr/lib/cni"
     conf_dir = "{folder}/cni"
@@ -107,11 +108,12 @@ class Containerd:
 
     image = "davit.test/busybox:1"
 
-    def __init__(self, folder, config="", disk_bytes=0):
+    def __init__(self, folder, config="", cri="", disk_bytes=0):
         self.shared = os.path.realpath(folder)
         self.folder = os.path.join(self.shared, "containerd")
         self.socket = os.path.join(self.folder, "c.sock")
         self.config = config  # more lines of config.toml
+        self.cri_config = cri  # more lines of its part for CRI
         self.disk_bytes = disk_bytes  # of a disk of its own for images and containers; 0: none
         self._first = self._runtime = self._cleaner = None
         self._clients = []
@@ -121,7 +123,8 @@ class Containerd:
         os.makedirs(os.path.join(self.folder, "cni"))
         with open(os.path.join(self.folder, "config.toml"), "w", encoding="utf-8") as file:
             file.write(CONFIG.format(folder=self.folder, shared=self.shared,
-                                     socket=self.socket, pause=busybox_image.PAUSE) + self.config)
+                                     socket=self.socket, pause=busybox_image.PAUSE,
+                                     cri=self.cri_config) + self.config)
         network = {"cniVersion": "0.4.0", "name": "davit-test", "plugins": [{
             "type": "ptp", "ipam": {
                 "type": "host-local", "dataDir": os.path.join(self.folder, "addresses"),

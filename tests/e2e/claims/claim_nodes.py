@@ -31,9 +31,10 @@ class ClaimNode(ApiNode):
         self.boot_id_file = os.path.join(root, "boot_id")
         os.makedirs(self.cdi_dir, exist_ok=True)
         self.set_boot_id("first")
+        if "--roles" not in options:
+            options = ("--roles", roles, *options)
         super().__init__(
-            procs, root, "--cdi-dirs", self.cdi_dir, "--roles", roles,
-            "--boot-id-file", self.boot_id_file, *options,
+            procs, root, "--cdi-dirs", self.cdi_dir, "--boot-id-file", self.boot_id_file, *options,
         )
         self.listen = f"127.0.0.1:{free_port()}"
 

@@ -142,6 +142,7 @@ class Driver:
         self.devices_of = self._devices_of
         self.write_spec = self._put_spec
         self.health = {}  # device -> (health, message, timeout)
+        self.offers = None  # v1alpha3-a: {device: {attribute: (kind, value)}}; None: no such method
         self._streams = []
         self.caller = threading.local()  # .is_there(): whether who asks is still waiting
         self._lock = threading.Lock()
@@ -311,15 +312,24 @@ class Driver:
     def _handlers(self):
         for service in self.services:
             make, end = (self._lone, "") if service in PER_CLAIM else (self._batch, "s")
-            yield grpc.method_handlers_generic_handler(SERVICES[service][0], {
+            methods = {
                 f"NodePrepareResource{end}": make(service, "prepare"),
                 f"NodeUnprepareResource{end}": make(service, "unprepare"),
-            })
+            }
+            if service == "v1alpha3-a" and self.offers is not None:
+                pb = protos.load("dra_v1alpha3")
+                methods["NodeListAndWatchResources"] = grpc.unary_stream_rpc_method_handler(
+                    lambda request, context, pb=pb: self._watch(
+                        lambda: self._offer_message(pb), context),
+                    pb.NodeListAndWatchResourcesRequest.FromString, encode,
+                )
+            yield grpc.method_handlers_generic_handler(SERVICES[service][0], methods)
         for version in self.health_services:
             pb = protos.load(f"health_{version}")
             yield grpc.method_handlers_generic_handler(f"{version}.DRAResourceHealth", {
                 "NodeWatchResources": grpc.unary_stream_rpc_method_handler(
-                    lambda request, context, pb=pb: self._watch(pb, context),
+                    lambda request, context, pb=pb: self._watch(
+                        lambda: self._health_message(pb), context),
                     pb.NodeWatchResourcesRequest.FromString, encode,
                 ),
             })
@@ -336,15 +346,30 @@ class Driver:
             )
         return message
 
-    def _watch(self, pb, context):
+    def _offer_message(self, pb):
+        """A model for each device: what becomes of several is seen, too."""
+        message = pb.NodeListAndWatchResourcesResponse()
+        for name, attributes in self.offers.items():
+            instance = message.resources.add().namedResources.instances.add(name=name)
+            for key, (kind, value) in attributes.items():
+                made = instance.attributes.add(name=key).attributeValue
+                if kind == "quantity":
+                    made.quantity.string = value
+                elif kind == "intSlice":
+                    made.intSlice.ints.extend(value)
+                else:
+                    setattr(made, kind, value)
+        return message
+
+    def _watch(self, message, context):
         stream = queue.Queue()
         with self._lock:
             self._streams.append(stream)
         context.add_callback(lambda: stream.put("end"))
         try:
-            yield self._health_message(pb)
+            yield message()
             while (news := stream.get()) != "end":
-                yield news if isinstance(news, bytes) else self._health_message(pb)
+                yield news if isinstance(news, bytes) else message()
         finally:
             with self._lock:
                 self._streams.remove(stream)

@@ -8,7 +8,7 @@ import pytest
 from claim_nodes import GPU, WAIT_S, make_claim, pod
 from python_driver import V1
 from procs import until
-from servers import CLAIMS, SLICES, device_slice
+from servers import CLAIMS, NODES, PODS, RESOURCE, SLICES, device_slice
 
 # The services that there are, what is registered, the service that is used in the end.
 OLD = {
@@ -99,6 +99,67 @@ def test_drivers_before_1_31_get_a_handle(node, api, make_driver, service):
     if service != "v1alpha1":
         unprepared = [one for one in driver.handles if one[0] == "unprepare"]
         assert [one[1:] for one in unprepared] == [one[1:] for one in prepared]
+
+
+OFFERS = {
+    "gpu-0": {"model": ("string", "small"), "memory": ("quantity", "16Gi")},
+    "gpu-1": {"model": ("string", "large"), "memory": ("quantity", "80Gi"), "cores": ("int", 7),
+              "driver-version": ("version", "1.2.3"), "ready": ("bool", True),
+              "ids": ("intSlice", [1, 2])},
+    "not.a.label": {},
+}
+
+
+def devices_of(api):
+    slices = api.must("GET", SLICES)["items"]
+    return {one["name"]: one for part in slices for one in part["spec"].get("devices", ())}
+
+
+def test_what_a_driver_of_1_30_offers_becomes_devices(make_node, make_driver):
+    """Chosen by the scheduler, prepared with the handle, followed as it changes."""
+    node = make_node("--roles", "api,control,sched,node").start()
+    api = node.api()
+    driver = make_driver(node, services=["v1alpha3-a"], versions=["1.0.0"])
+    driver.offers = OFFERS
+    driver.serve()
+    until(lambda: set(devices_of(api)) == {"gpu-0", "gpu-1"}, WAIT_S, "the devices")
+    (made,) = api.must("GET", SLICES)["items"]
+    (owner,) = made["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["uid"]) == (
+        "Node", api.must("GET", f"{NODES}/n1")["metadata"]["uid"])
+    assert (made["spec"]["driver"], made["spec"]["nodeName"]) == (GPU, "n1")
+    large = devices_of(api)["gpu-1"]
+    assert large["capacity"] == {"memory": {"value": "80Gi"}}
+    assert large["attributes"] == {
+        "model": {"string": "large"}, "cores": {"int": 7}, "driver_version": {"version": "1.2.3"},
+        "ready": {"bool": True}}
+    log = node.proc.log
+    assert 'device \\"not.a.label\\": its name is not a DNS label' in log
+    assert 'device \\"gpu-1\\": attribute \\"ids\\": it is a list' in log
+
+    api.must("POST", f"{RESOURCE}/v1/deviceclasses", {
+        "apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "gpu"},
+        "spec": {"selectors": [{"cel": {"expression": f"device.driver == '{GPU}'"}}]}})
+    large_gpu = f"device.capacity['{GPU}'].memory.compareTo(quantity('40Gi')) >= 0"
+    api.must("POST", CLAIMS, {
+        "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": "c1"},
+        "spec": {"devices": {"requests": [{"name": "r", "exactly": {
+            "deviceClassName": "gpu", "selectors": [{"cel": {"expression": large_gpu}}]}}]}}})
+    wanted = pod("p", {"g": "c1"})
+    del wanted["spec"]["nodeName"]
+    api.must("POST", PODS, wanted)
+    until(lambda: driver.handles, WAIT_S, "the claim to be prepared")
+    ((kind, name, _, (handle,)),) = driver.handles
+    assert (kind, name, handle.nodeName) == ("prepare", "c1", "n1")
+    assert [r.allocationResultModel.namedResources.name for r in handle.results] == ["gpu-1"]
+
+    driver.send(b"\x0a\xff")  # nonsense changes nothing
+    driver.offers = {"gpu-2": {}}
+    driver.send("news")
+    until(lambda: set(devices_of(api)) == {"gpu-2"}, WAIT_S, "the new device")
+    api.must("DELETE", f"{PODS}/p?gracePeriodSeconds=0")
+    until(lambda: len(driver.handles) > 1, WAIT_S, "the claim to be unprepared")
+    assert driver.handles[1][1:] == driver.handles[0][1:]
 
 
 def test_an_old_driver_that_fails(node, api, make_driver):

@@ -131,7 +131,7 @@ def test_a_generated_claim_is_found_in_the_status(node, api, driver):
         {"name": "nothing", "resourceClaimTemplateName": "t"},
     ]
     answer = node.admit(made, wait=0)
-    assert answer.message == f'{PREPARE}pod "default/p": ResourceClaim not created yet'
+    assert answer.message.startswith(f'{PREPARE}pod "default/p": ResourceClaim not created yet; ')
     made["status"] = {"resourceClaimStatuses": [
         {"name": "gpu", "resourceClaimName": "p-gpu-x7f2k"}, {"name": "nothing"},
     ]}
@@ -180,7 +180,8 @@ def test_what_a_pod_may_not_have_is_refused(node, api, driver):
     for made, text in (
         (pod("p", {"g": "missing"}), "fetch ResourceClaim missing: "),
         (pod("p", {"g": "others"}),
-         f"pod p (uid-p) is not allowed to use ResourceClaim others ({uid})"),
+         f"pod p (uid-p) is not allowed to use ResourceClaim others ({uid}); claims are allocated "
+         "for pods that are created through the API: create it there, or take a lease"),
         (generated, "ResourceClaim default/others was not created for Pod default/p "
                     "(Pod is not owner)"),
         (neither, 'pod "default/p", spec.resourceClaim "g": none of the supported fields are set'),

@@ -66,6 +66,26 @@ def test_a_pod_that_was_started_has_its_grace_period(node):
     assert node.pods_here() == set()
 
 
+def test_who_was_started_is_not_forgotten(node):
+    api = node.api()
+    node.start_plugin()
+    for name in ("p1", "p2", "p3"):
+        api.must("POST", PODS, bound(name, devices=1))
+    for name in ("p1", "p2", "p3"):
+        wait_devices(api, name)
+    assert node.davit("options", "p1", "-c", "main", "-o", "json").returncode == 0
+    assert node.davit("container", "started", "p2", "main").returncode == 0
+    node.kill()
+    node.start()
+    api = node.api()
+    for name in ("p1", "p2", "p3"):
+        api.must("DELETE", f"{PODS}/{name}?gracePeriodSeconds=300")
+    wait_phase(api, "p3", None)
+    assert node.pods_here() == {"p1", "p2"}
+    for name in ("p1", "p2"):
+        api.must("DELETE", f"{PODS}/{name}?gracePeriodSeconds=0")
+
+
 def test_who_releases_a_pod_ends_it(node):
     api = node.api()
     node.start_plugin()
@@ -107,7 +127,7 @@ def test_a_node_that_was_killed_goes_on(node):
     assert has_devices(api, "p1") and node.pods_here() == {"p1", "p2", "p3"}
     api.must("DELETE", f"{PODS}/p2?gracePeriodSeconds=0")
     until(lambda: node.pods_here() == {"p1", "p3"}, WAIT_S, "p2 released")
-    api.must("DELETE", f"{PODS}/p1?gracePeriodSeconds=1")  # may run: nobody remembers
+    api.must("DELETE", f"{PODS}/p1?gracePeriodSeconds=300")  # nobody has started it
     wait_phase(api, "p1", None)
     assert node.claims() == {}
 

@@ -117,8 +117,7 @@ def test_what_is_refused(node):
         ("no-config", "", 400, 'container "main" in pod "no-config" is waiting to start: '
                                'CreateContainerConfigError'),
         ("nobody", "", 404, 'pods "nobody" not found'),
-        ("elsewhere", "", 503, 'the pod is on node "n2", whose logs cannot be read through this '
-                               'server'),
+        ("elsewhere", "", 404, 'nodes "n2" not found'),
         ("p", "container=main&tailLines=-1", 422,
          invalid + "tailLines: Invalid value: -1: must be greater than or equal to 0"),
         ("p", "container=main&limitBytes=0", 422,

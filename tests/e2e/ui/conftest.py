@@ -1,8 +1,11 @@
 """A node with plugins, drivers, pods and claims, and a browser that looks at it."""
 
+import ctypes
+import fcntl
 import os
 import shutil
 import socket
+import struct
 import tempfile
 
 import pytest
@@ -58,9 +61,47 @@ class UiNode(ClaimNode):
         return Sample(proc, control)
 
 
+CLONE_NEWNET = 0x40000000
+SIOCSIFFLAGS = 0x8914
+IFF_UP = 1
+
+
+def _system(name, *args):
+    libc = ctypes.CDLL(None, use_errno=True)
+    if getattr(libc, name)(*args) != 0:
+        raise OSError(ctypes.get_errno(), name)
+
+
 @pytest.fixture(scope="session")
-def browser():
-    """One for all tests: each opens a page in a profile of its own."""
+def network():
+    """A network namespace with nothing but a loopback interface: a browser drops its connections
+    (ERR_NETWORK_CHANGED) whenever a container of another test brings an interface or takes it."""
+    home = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
+    try:
+        _system("unshare", CLONE_NEWNET)
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+            fcntl.ioctl(any_socket, SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", IFF_UP))
+        made = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
+        _system("setns", home, CLONE_NEWNET)
+    except OSError:  # not root
+        made = os.dup(home)
+    yield home, made
+    os.close(home)
+    os.close(made)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def in_network(network):
+    """This process and all that it starts."""
+    home, made = network
+    _system("setns", made, CLONE_NEWNET)
+    yield
+    _system("setns", home, CLONE_NEWNET)
+
+
+@pytest.fixture(scope="module")
+def browser(in_network):
+    """One for all tests of a file: each opens a page in a profile of its own."""
     folder = tempfile.mkdtemp(prefix="dvb-")
     procs = Procs(folder)
     try:

@@ -3,6 +3,7 @@
 import nodes
 from claim_nodes import make_claim
 from claim_nodes import pod as claim_pod
+from leases import Taking, give, want
 from procs import until
 from servers import CLAIMS, PODS, claim
 
@@ -257,3 +258,19 @@ def test_a_reader_who_is_slow_gets_the_newest(node, api):
                 n_bad = sum(not device["healthy"] for device in resource["devices"])
         assert n_documents < 20
         assert node.proc.rss_bytes() - before < 200 << 20
+
+
+def test_leases_are_shown_beside_pods(node, api, browser):
+    node.add_plugin("example.com/gpu", 2)
+    taking = Taking(node, command=["/usr/bin/train.py"], **want(node, "example.com/gpu", 2))
+    lease = taking.next("granted").lease
+    waiting = Taking(node, command=["late.py"], **want(node, "example.com/gpu", 1))
+    place = waiting.next("waiting")
+    browser.tell("open", url=node.url(node.token))
+    browser.until_text("#pods", f"{lease.id} train.py of {lease.user}")
+    browser.until_text("#pods", f"{place.lease} late.py of")
+    browser.until_text("#pods", "waits for 1 example.com/gpu, 1 in the queue")
+    assert f"lease-{lease.id}" not in browser.text("#pods")
+    give(node, lease.id)
+    browser.until_text("#pods", "held")
+    waiting.cancel()
