@@ -334,10 +334,25 @@ export class Model {
 
   // ---- pods ----
 
-  /** The node's own, and those that no node has yet. */
+  /** Leases beside pods: who holds what without one, or waits for it. */
+  #leaseRows() {
+    return (this.node.leases ?? []).map((lease) => {
+      const command = (lease.command[0] ?? "").split("/").pop();
+      let why = "";
+      if (lease.place) why = `waits for ${lease.wanted}, ${lease.place} in the queue`;
+      else if (lease.end_reason) why = `ends: ${lease.end_reason}`;
+      return {
+        space: "lease", name: `${lease.id}${command && ` ${command}`} of ${lease.user}`, phase: "", state: lease.state,
+        since: lease.since_ms, why,
+      };
+    });
+  }
+
+  /** The node's own, those that no node has yet, and leases, which hold devices by pods of their names. */
   podRows() {
     const onNode = new Map((this.node.pods ?? []).map((status) => [podText(status.pod.namespace, status.pod.name), status]));
-    const rows = [];
+    const rows = this.#leaseRows();
+    for (const lease of this.node.leases ?? []) onNode.delete(podText("default", `lease-${lease.id}`));
     for (const pod of this.pods.values()) {
       const key = podText(pod.metadata.namespace, pod.metadata.name);
       const node = onNode.get(key);
