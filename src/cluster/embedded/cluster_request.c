@@ -10,7 +10,7 @@
 #include "cluster/embedded.h"
 #include "cluster/embedded/cluster_operation.h"
 #include "cluster/embedded/cluster_pods.h"
-#include "cluster/embedded/collection.h"
+#include "cluster/embedded/delete_collection.h"
 #include "cluster/embedded/delete.h"
 #include "cluster/embedded/engine.h"
 #include "cluster/embedded/update.h"
@@ -113,7 +113,7 @@ static void start(struct dv_cluster_operation *operation)
         start_delete(operation, NULL);
         return;
     case DV_VERB_DELETE_COLLECTION:
-        start_delete(operation, dv_collection_delete);
+        start_delete(operation, dv_delete_collection);
         return;
     }
 }

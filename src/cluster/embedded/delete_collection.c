@@ -1,6 +1,7 @@
-/* collection.c - the verb DELETE_COLLECTION: lists what is selected and deletes each object by an
- * operation of its own, a few hundred at a time. The answer comes when all are done. */
-#include "cluster/embedded/collection.h"
+/* delete_collection.c - the verb DELETE_COLLECTION: lists what is selected and deletes each
+ * object by an operation of its own, a few hundred at a time. The answer comes when all are done.
+ */
+#include "cluster/embedded/delete_collection.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,13 +19,13 @@
 /* How many deletions of one collection are under way together. */
 #define N_RUNNING_MAX 256u
 
-struct collection {
+struct deletions {
     struct dv_cluster_operation *operation;
     size_t n_started;
     size_t n_running;
 };
 
-static void go_on(struct collection *collection);
+static void go_on(struct deletions *deletions);
 
 /* Whether a deletion has failed. An object that is gone already (404), or was replaced by another
  * (409), is no failure of the collection. */
@@ -35,15 +36,15 @@ static bool is_failure(const struct dv_api_status *failure)
 
 static void on_deleted(struct dv_cluster_operation *child)
 {
-    struct collection *collection = child->ctx;
-    struct dv_cluster_operation *operation = collection->operation;
+    struct deletions *deletions = child->ctx;
+    struct dv_cluster_operation *operation = deletions->operation;
 
-    collection->n_running--;
+    deletions->n_running--;
     if (is_failure(child->failure) && !operation->failure)
         operation->failure = dv_status_new(
             (int)child->failure->code, dv_str_copy(child->failure->reason, operation->arena),
             operation->arena, "%.*s", DV_FMT(child->failure->message));
-    go_on(collection);
+    go_on(deletions);
 }
 
 /* Deletes one object. Nothing more is deleted for a caller who has cancelled: whether it may be
@@ -56,9 +57,9 @@ static bool run(struct dv_cluster_operation *child)
     return dv_delete_run(child);
 }
 
-static void start_one(struct collection *collection, const struct dv_object *object)
+static void start_one(struct deletions *deletions, const struct dv_object *object)
 {
-    struct dv_cluster_operation *operation = collection->operation;
+    struct dv_cluster_operation *operation = deletions->operation;
     struct dv_cluster_operation *child = dv_cluster_operation_new(operation->embedded, NULL);
     struct dv_api_delete_options *options = DV_NEW(child->arena, struct dv_api_delete_options);
     struct dv_object_names names = dv_object_names(object);
@@ -71,27 +72,27 @@ static void start_one(struct collection *collection, const struct dv_object *obj
     child->parent = operation;
     child->is_dry_run = operation->is_dry_run;
     child->delete_options = options;
-    child->ctx = collection;
+    child->ctx = deletions;
     child->done = on_deleted;
-    collection->n_running++;
+    deletions->n_running++;
     dv_cluster_operation_start(child, object->kind, names.namespace, names.name, run);
 }
 
 /* Starts as many deletions as may be under way. A child tells its end in a later turn, never from
  * within dv_cluster_operation_start, so the loop is safe. */
-static void go_on(struct collection *collection)
+static void go_on(struct deletions *deletions)
 {
-    struct dv_cluster_operation *operation = collection->operation;
+    struct dv_cluster_operation *operation = deletions->operation;
 
-    while (collection->n_running < N_RUNNING_MAX && collection->n_started < operation->n_objects &&
+    while (deletions->n_running < N_RUNNING_MAX && deletions->n_started < operation->n_objects &&
            !operation->failure && operation->request)
-        start_one(collection, operation->objects[collection->n_started++]);
-    if (collection->n_running == 0)
+        start_one(deletions, operation->objects[deletions->n_started++]);
+    if (deletions->n_running == 0)
         (void)(operation->failure ? dv_cluster_operation_fail(operation, operation->failure)
                                   : dv_cluster_operation_answer(operation, NULL));
 }
 
-void dv_collection_delete(struct dv_cluster_operation *operation)
+void dv_delete_collection(struct dv_cluster_operation *operation)
 {
     const struct dv_request *request = operation->request;
     const struct dv_list_query query = {.kind = request->kind,
@@ -99,7 +100,7 @@ void dv_collection_delete(struct dv_cluster_operation *operation)
                                         .namespace = request->namespace,
                                         .label_selector = request->label_selector,
                                         .field_selector = request->field_selector};
-    struct collection *collection = DV_NEW(operation->arena, struct collection);
+    struct deletions *deletions = DV_NEW(operation->arena, struct deletions);
     struct dv_api_status *failure;
     struct dv_list_page page;
 
@@ -111,6 +112,6 @@ void dv_collection_delete(struct dv_cluster_operation *operation)
     operation->n_objects = page.n_objects;
     for (size_t i = 0; i < page.n_objects; i++)
         (void)dv_object_keep(page.objects[i]);
-    collection->operation = operation;
-    go_on(collection);
+    deletions->operation = operation;
+    go_on(deletions);
 }
