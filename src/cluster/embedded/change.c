@@ -14,14 +14,14 @@
 #include "cluster/embedded/cluster_pods.h"
 #include "cluster/embedded/engine.h"
 #include "cluster/embedded/events.h"
-#include "cluster/objects/shelf.h"
+#include "cluster/objects/collection.h"
 #include "resource/prepare.h"
 #include "resource/resource.h"
 #include "store/store.h"
 
 static const struct dv_kind *kind_of(const struct dv_cluster_operation *operation)
 {
-    return operation->entry->shelf->kind;
+    return operation->entry->collection->kind;
 }
 
 struct dv_status_about dv_change_about(const struct dv_cluster_operation *operation)
@@ -155,7 +155,7 @@ bool dv_change_commit(struct dv_cluster_operation *operation)
                            1, operation->arena,
                            "there are %zu Events, which is more than there may be: the "
                            "oldest are being removed, try again later",
-                           operation->entry->shelf->n));
+                           operation->entry->collection->n));
     if (result->is_same)
         return dv_cluster_operation_answer(operation, operation->entry->object);
     operation->is_created = result->is_new;

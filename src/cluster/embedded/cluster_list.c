@@ -15,9 +15,9 @@
 #include "base/vec.h"
 #include "cluster/embedded.h"
 #include "cluster/embedded/engine.h"
+#include "cluster/objects/collection.h"
 #include "cluster/objects/continue_token.h"
 #include "cluster/objects/history.h"
-#include "cluster/objects/shelf.h"
 #include "resource/object_pool.h"
 #include "resource/resource.h"
 #include "resource/select.h"
@@ -32,7 +32,7 @@ struct past {
 struct list {
     const struct dv_list_query *query;
     struct dv_embedded *embedded;
-    struct dv_shelf *shelf;
+    struct dv_collection *collection;
     struct dv_arena *arena;
     struct dv_label_selector *labels;
     struct dv_field_selector *fields;
@@ -89,7 +89,7 @@ static bool parse_token(struct list *list, struct dv_api_status **failure)
     if (token.version == DV_TOKEN_NEWEST)
         return true;
     if (token.version > 0 && (uint64_t)token.version <= list->embedded->version &&
-        (uint64_t)token.version >= list->shelf->history.floor) {
+        (uint64_t)token.version >= list->collection->history.floor) {
         list->version = (uint64_t)token.version;
         return true;
     }
@@ -129,7 +129,7 @@ static bool parse_version(struct list *list, struct dv_api_status **failure)
     }
     if (query->match != DV_MATCH_EXACT)
         return true;
-    if (version < list->shelf->history.floor) {
+    if (version < list->collection->history.floor) {
         *failure =
             dv_status_expired(list->arena, "The resourceVersion for the provided list is too old.");
         return false;
@@ -157,7 +157,7 @@ static int by_key(const void *a, const void *b)
  * before. */
 static void gather_pasts(struct list *list)
 {
-    const struct dv_history *history = &list->shelf->history;
+    const struct dv_history *history = &list->collection->history;
     struct dv_map seen;
 
     dv_map_init(&seen);
@@ -248,21 +248,21 @@ static bool is_single(const struct list *list, dv_str *name)
 
 static void walk(struct list *list)
 {
-    struct dv_shelf_range range;
+    struct dv_collection_range range;
     struct dv_entry *entry;
     dv_str name;
 
     if (is_single(list, &name)) {
-        entry = dv_shelf_get(list->shelf, list->query->namespace, name);
+        entry = dv_collection_get(list->collection, list->query->namespace, name);
         if (entry && entry->object)
             /* There is only one object to add. */
             (void)add(list, dv_entry_key(entry), entry->object);
         return;
     }
     range = list->after.n > 0
-                ? dv_shelf_range_after(list->shelf, list->query->namespace, list->after)
-                : dv_shelf_range(list->shelf, list->query->namespace);
-    while ((entry = dv_shelf_range_next(&range)) != NULL)
+                ? dv_collection_range_after(list->collection, list->query->namespace, list->after)
+                : dv_collection_range(list->collection, list->query->namespace);
+    while ((entry = dv_collection_range_next(&range)) != NULL)
         if (!add_entry(list, entry))
             return;
     (void)add_pasts(list, DV_STR_NONE); /* those behind the last object that is still there */
@@ -274,7 +274,7 @@ bool dv_embedded_list(struct dv_embedded *embedded, const struct dv_list_query *
 {
     struct list list = {.query = query,
                         .embedded = embedded,
-                        .shelf = dv_engine_shelf(embedded, query->kind),
+                        .collection = dv_engine_collection(embedded, query->kind),
                         .arena = arena};
 
     if (!parse_selectors(&list, failure) || !parse_version(&list, failure))

@@ -15,8 +15,8 @@
 #include "base/str.h"
 #include "cluster/embedded.h"
 #include "cluster/embedded/engine.h"
+#include "cluster/objects/collection.h"
 #include "cluster/objects/readback.h"
-#include "cluster/objects/shelf.h"
 #include "loop/loop.h"
 #include "resource/object_pool.h"
 #include "resource/resource.h"
@@ -141,7 +141,7 @@ static void run_waiting(struct dv_entry *entry)
         entry->operation = NULL;
     }
     if (!entry->object)
-        dv_shelf_drop(entry);
+        dv_collection_drop(entry);
 }
 
 void dv_cluster_operation_worked(struct dv_cluster_operation *operation, struct dv_entry *entry,
@@ -192,7 +192,7 @@ void dv_cluster_operation_start(struct dv_cluster_operation *operation, const st
                                                    "too many requests, please try again"));
         return;
     }
-    entry = dv_shelf_take(dv_engine_shelf(embedded, kind), namespace, name);
+    entry = dv_collection_take(dv_engine_collection(embedded, kind), namespace, name);
     if (!entry) {
         (void)dv_cluster_operation_fail(
             operation, dv_status_bad_request(operation->arena, "the name is too long"));
@@ -283,7 +283,7 @@ struct dv_object *dv_cluster_operation_put(struct dv_cluster_operation *operatio
     }
     dv_meta_of(value)->resource_version = dv_engine_version_text(step->version, operation->arena);
     step->now =
-        new_object(operation->embedded, operation->entry->shelf->kind, value, step->version);
+        new_object(operation->embedded, operation->entry->collection->kind, value, step->version);
     return step->now;
 }
 
@@ -302,7 +302,7 @@ static void on_written(struct dv_store_write *write, const struct dv_err *err)
     if (err) {
         struct dv_err own = *err;
 
-        (void)dv_wrap(&own, "cannot store %.*s %.*s", DV_FMT(entry->shelf->kind->singular),
+        (void)dv_wrap(&own, "cannot store %.*s %.*s", DV_FMT(entry->collection->kind->singular),
                       DV_FMT(dv_entry_key(entry)));
         operation->failure = dv_status_from_err(&own, operation->arena);
         dv_object_unref(operation->object);
@@ -335,8 +335,8 @@ bool dv_cluster_operation_check_row(struct dv_cluster_operation *operation, dv_s
     if (!dv_readback_is_strict() && (!is_of_others || row.n > bytes_max))
         return true;
     arena = dv_arena_new();
-    is_ok = dv_readback_check(operation->entry->shelf->kind, dv_engine_key(operation->entry, arena),
-                              row, arena, err);
+    is_ok = dv_readback_check(operation->entry->collection->kind,
+                              dv_engine_key(operation->entry, arena), row, arena, err);
     dv_arena_free(arena);
     return is_ok;
 }

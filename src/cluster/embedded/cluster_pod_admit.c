@@ -11,7 +11,7 @@
 #include "cluster/embedded/cluster_pods.h"
 #include "cluster/embedded/engine.h"
 #include "cluster/embedded/update.h"
-#include "cluster/objects/shelf.h"
+#include "cluster/objects/collection.h"
 #include "resource/prepare.h"
 #include "resource/references.h"
 #include "resource/resource.h"
@@ -32,7 +32,7 @@ bool dv_account_admit(struct dv_cluster_operation *operation, const void *value)
     dv_str namespace;
     dv_str name;
 
-    if (!embedded->options.has_accounts || operation->entry->shelf->kind->id != DV_KIND_POD)
+    if (!embedded->options.has_accounts || operation->entry->collection->kind->id != DV_KIND_POD)
         return true;
     if (dv_pod_is_mirror(pod)) {
         const char *fault = dv_mirror_pod_fault(pod);
@@ -71,7 +71,7 @@ bool dv_runtime_class_admit(struct dv_cluster_operation *operation, const void *
     const struct dv_api_pod *pod = value;
     dv_str name;
 
-    if (operation->entry->shelf->kind->id != DV_KIND_POD)
+    if (operation->entry->collection->kind->id != DV_KIND_POD)
         return true;
     operation->takes_class = true;
     name = pod->spec.runtime_class_name;

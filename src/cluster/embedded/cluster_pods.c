@@ -11,7 +11,7 @@
 #include "cluster/embedded/cluster_operation.h"
 #include "cluster/embedded/delete.h"
 #include "cluster/embedded/update.h"
-#include "cluster/objects/shelf.h"
+#include "cluster/objects/collection.h"
 #include "resource/resource.h"
 #include "resource/status.h"
 

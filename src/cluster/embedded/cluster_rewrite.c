@@ -15,7 +15,7 @@
 #include "cluster/embedded.h"
 #include "cluster/embedded/cluster_operation.h"
 #include "cluster/embedded/engine.h"
-#include "cluster/objects/shelf.h"
+#include "cluster/objects/collection.h"
 #include "loop/loop.h"
 #include "resource/resource.h"
 
@@ -93,7 +93,7 @@ static void start_one(struct dv_embedded *embedded, const struct dv_entry *entry
     rewrite->n_after = key.n;
     rewrite->n_running++;
     operation->done = on_written;
-    dv_cluster_operation_start(operation, entry->shelf->kind, dv_entry_namespace(entry),
+    dv_cluster_operation_start(operation, entry->collection->kind, dv_entry_namespace(entry),
                                dv_entry_name(entry), run);
 }
 
@@ -104,12 +104,13 @@ static void go_on(struct dv_embedded *embedded)
     struct dv_rewrite *rewrite = &embedded->rewrite;
 
     while (rewrite->kind < DV_N_KINDS && !rewrite->has_failed && !embedded->is_closing) {
-        struct dv_shelf_range range =
-            dv_shelf_range_after(&embedded->shelves[rewrite->kind], DV_STR_NONE,
-                                 (dv_str){rewrite->after, rewrite->n_after});
+        struct dv_collection_range range =
+            dv_collection_range_after(&embedded->collections[rewrite->kind], DV_STR_NONE,
+                                      (dv_str){rewrite->after, rewrite->n_after});
         struct dv_entry *entry;
 
-        while (rewrite->n_running < N_RUNNING_MAX && (entry = dv_shelf_range_next(&range)) != NULL)
+        while (rewrite->n_running < N_RUNNING_MAX &&
+               (entry = dv_collection_range_next(&range)) != NULL)
             start_one(embedded, entry);
         if (rewrite->n_running >= N_RUNNING_MAX)
             return;

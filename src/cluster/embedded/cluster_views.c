@@ -11,7 +11,7 @@
 #include "base/str.h"
 #include "cluster/cluster.h"
 #include "cluster/embedded/engine.h"
-#include "cluster/objects/shelf.h"
+#include "cluster/objects/collection.h"
 #include "cluster/shared/cluster_names.h"
 #include "cluster/shared/cluster_view.h"
 #include "loop/loop.h"
@@ -62,11 +62,13 @@ static void tell_portion(struct dv_task *task)
 {
     struct local_view *local = DV_CONTAINER(task, struct local_view, task);
     struct dv_embedded *embedded = embedded_of(local);
-    struct dv_shelf *shelf = dv_engine_shelf(embedded, local->view.options.kind);
-    struct dv_shelf_place place = dv_shelf_find(shelf, (dv_str){local->after, local->n_after});
+    struct dv_collection *collection = dv_engine_collection(embedded, local->view.options.kind);
+    struct dv_collection_place place =
+        dv_collection_find(collection, (dv_str){local->after, local->n_after});
     struct dv_entry *entry = NULL;
 
-    for (size_t i = 0; i < PORTION && (entry = dv_shelf_next(shelf, &place)) != NULL; i++) {
+    for (size_t i = 0; i < PORTION && (entry = dv_collection_next(collection, &place)) != NULL;
+         i++) {
         dv_str namespace = dv_entry_namespace(entry);
         dv_str name = dv_entry_name(entry);
 
@@ -95,7 +97,7 @@ struct dv_view *dv_embedded_view_open(struct dv_cluster *cluster,
         free(local);
         return NULL;
     }
-    dv_list_push(&dv_engine_shelf(embedded, options->kind)->views, &local->link);
+    dv_list_push(&dv_engine_collection(embedded, options->kind)->views, &local->link);
     dv_task_post(&local->task, cluster->loop, tell_portion);
     return &local->view;
 }
@@ -115,13 +117,13 @@ void dv_embedded_view_close(struct dv_view *view)
     free(local);
 }
 
-void dv_views_tell(struct dv_embedded *embedded, struct dv_shelf *shelf, struct dv_object *old,
-                   struct dv_object *now)
+void dv_views_tell(struct dv_embedded *embedded, struct dv_collection *collection,
+                   struct dv_object *old, struct dv_object *now)
 {
     const struct dv_api_object_meta *meta = now ? now->meta : old->meta;
-    struct dv_link *link = shelf->views.head.next;
+    struct dv_link *link = collection->views.head.next;
 
-    while (link && link != &shelf->views.head) {
+    while (link && link != &collection->views.head) {
         /* Dv_view_close moves it on when a callback closes that very view. */
         embedded->next_view = link->next;
         (void)change(DV_CONTAINER(link, struct local_view, link), meta->namespace, meta->name, now);
@@ -136,7 +138,7 @@ void dv_views_end(struct dv_embedded *embedded)
     for (size_t i = 0; i < DV_N_KINDS; i++) {
         struct dv_link *link;
 
-        while ((link = dv_list_shift(&embedded->shelves[i].views)) != NULL) {
+        while ((link = dv_list_shift(&embedded->collections[i].views)) != NULL) {
             struct local_view *local = DV_CONTAINER(link, struct local_view, link);
 
             dv_task_cancel(&local->task);

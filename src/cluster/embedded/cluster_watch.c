@@ -17,8 +17,8 @@
 #include "cluster/cluster.h"
 #include "cluster/embedded.h"
 #include "cluster/embedded/engine.h"
+#include "cluster/objects/collection.h"
 #include "cluster/objects/history.h"
-#include "cluster/objects/shelf.h"
 #include "loop/loop.h"
 #include "resource/object_pool.h"
 #include "resource/resource.h"
@@ -37,7 +37,7 @@
 struct watching {
     struct dv_watcher *watcher;
     struct dv_embedded *embedded;
-    struct dv_shelf *shelf;
+    struct dv_collection *collection;
     struct dv_link link; /* in the list of its kind's watchers */
     struct dv_arena *arena;
     struct dv_label_selector *labels;
@@ -90,8 +90,8 @@ static bool tell_change(struct watching *watching, struct dv_change *change)
         return tell(watching, was_wanted ? DV_OBJECT_MODIFIED : DV_OBJECT_ADDED, change->now,
                     change->version);
     if (was_wanted)
-        return tell(watching, DV_OBJECT_DELETED, dv_history_gone(&watching->shelf->history, change),
-                    change->version);
+        return tell(watching, DV_OBJECT_DELETED,
+                    dv_history_gone(&watching->collection->history, change), change->version);
     return true;
 }
 
@@ -133,7 +133,7 @@ static void end(struct watching *watching, bool is_expired)
 /* Tells the watcher a portion of what is due. True: there is more to tell. */
 static bool tell_portion(struct watching *watching)
 {
-    const struct dv_history *history = &watching->shelf->history;
+    const struct dv_history *history = &watching->collection->history;
     size_t budget = PORTION;
 
     if (watching->next < history->first) {
@@ -156,37 +156,37 @@ static bool tell_portion(struct watching *watching)
 /* Tells each watcher of one kind a portion. A callback may stop any watcher, so each one is put at
  * the end of the list before it is called. Those whose turn does not come now are the first next
  * time. True: there is more to tell. */
-static bool tell_round(struct dv_embedded *embedded, struct dv_shelf *shelf)
+static bool tell_round(struct dv_embedded *embedded, struct dv_collection *collection)
 {
     bool has_more = false;
     struct dv_list now;
     struct dv_link *link;
 
     dv_list_init(&now);
-    dv_list_move_all(&now, &shelf->watchers);
+    dv_list_move_all(&now, &collection->watchers);
     while ((embedded->watch_room > 0 || embedded->is_closing) &&
            (link = dv_list_shift(&now)) != NULL) {
         struct watching *watching = DV_CONTAINER(link, struct watching, link);
 
-        dv_list_push(&shelf->watchers, link);
+        dv_list_push(&collection->watchers, link);
         if (embedded->is_closing) /* one of the callbacks has closed the API */
             end(watching, false);
         else
             has_more |= tell_portion(watching);
     }
     has_more |= !dv_list_is_empty(&now);
-    dv_list_move_all(&now, &shelf->watchers);
-    dv_list_move_all(&shelf->watchers, &now);
+    dv_list_move_all(&now, &collection->watchers);
+    dv_list_move_all(&collection->watchers, &now);
     return has_more;
 }
 
 /* Tells the watchers of one kind, as far as the turn's room goes. True: there is more to tell. */
-static bool tell_shelf(struct dv_embedded *embedded, struct dv_shelf *shelf)
+static bool tell_collection(struct dv_embedded *embedded, struct dv_collection *collection)
 {
     bool has_more = true;
 
     while (has_more && embedded->watch_room > 0)
-        has_more = tell_round(embedded, shelf);
+        has_more = tell_round(embedded, collection);
     return has_more;
 }
 
@@ -198,26 +198,27 @@ static void tell_all(struct dv_task *task)
     embedded->watch_room = TURN_BYTES;
     for (size_t n = 0; n < DV_N_KINDS; n++) {
         /* Each turn begins with another kind, so that none waits for the others for ever. */
-        struct dv_shelf *shelf = &embedded->shelves[(embedded->watch_first + n) % DV_N_KINDS];
+        struct dv_collection *collection =
+            &embedded->collections[(embedded->watch_first + n) % DV_N_KINDS];
 
-        if (!shelf->is_woken)
+        if (!collection->is_woken)
             continue;
         /* Cleared before the callbacks, because one of them may start a watcher and set it
          * again. */
-        shelf->is_woken = false;
-        shelf->is_woken |= tell_shelf(embedded, shelf);
-        has_more |= shelf->is_woken;
+        collection->is_woken = false;
+        collection->is_woken |= tell_collection(embedded, collection);
+        has_more |= collection->is_woken;
     }
     embedded->watch_first = (embedded->watch_first + 1) % DV_N_KINDS;
     if (has_more && !embedded->is_closing)
         dv_task_post(&embedded->watch, embedded->cluster.loop, tell_all);
 }
 
-void dv_watchers_wake(struct dv_embedded *embedded, struct dv_shelf *shelf)
+void dv_watchers_wake(struct dv_embedded *embedded, struct dv_collection *collection)
 {
-    if (dv_list_is_empty(&shelf->watchers))
+    if (dv_list_is_empty(&collection->watchers))
         return;
-    shelf->is_woken = true;
+    collection->is_woken = true;
     dv_task_post(&embedded->watch, embedded->cluster.loop, tell_all);
 }
 
@@ -227,7 +228,7 @@ void dv_watchers_end(struct dv_embedded *embedded)
     for (size_t i = 0; i < DV_N_KINDS; i++) {
         struct dv_link *link;
 
-        while ((link = dv_list_first(&embedded->shelves[i].watchers)) != NULL)
+        while ((link = dv_list_first(&embedded->collections[i].watchers)) != NULL)
             end(DV_CONTAINER(link, struct watching, link), false);
     }
 }
@@ -263,35 +264,36 @@ static bool parse_selectors(struct watching *watching, struct dv_err *err)
 
 static void gather_initial(struct watching *watching)
 {
-    struct dv_shelf_range range = dv_shelf_range(watching->shelf, watching->namespace);
+    struct dv_collection_range range =
+        dv_collection_range(watching->collection, watching->namespace);
     struct dv_entry *entry;
 
-    while ((entry = dv_shelf_range_next(&range)) != NULL)
+    while ((entry = dv_collection_range_next(&range)) != NULL)
         if (wants(watching, entry->object))
             *dv_vec_add(&watching->initial) = dv_object_keep(entry->object);
     watching->has_initial = true;
     watching->initial_version = watching->embedded->version;
-    watching->next = watching->shelf->history.end;
+    watching->next = watching->collection->history.end;
 }
 
 bool dv_watcher_start(struct dv_embedded *embedded, struct dv_watcher *watcher,
                       struct dv_arena *arena, struct dv_api_status **failure)
 {
-    struct dv_shelf *shelf = dv_engine_shelf(embedded, watcher->kind);
+    struct dv_collection *collection = dv_engine_collection(embedded, watcher->kind);
     bool has_initial = watcher->since == 0 || watcher->wants_initial_end;
     struct watching *watching;
     struct dv_err err;
 
-    if (!has_initial && watcher->since < shelf->history.floor) {
+    if (!has_initial && watcher->since < collection->history.floor) {
         *failure = dv_status_expired(arena, "too old resource version: %llu (%llu)",
                                      (unsigned long long)watcher->since,
-                                     (unsigned long long)shelf->history.floor);
+                                     (unsigned long long)collection->history.floor);
         return false;
     }
     watching = DV_ALLOC(struct watching);
     watching->watcher = watcher;
     watching->embedded = embedded;
-    watching->shelf = shelf;
+    watching->collection = collection;
     watching->arena = dv_arena_new();
     if (!parse_selectors(watching, &err)) {
         *failure = dv_status_bad_request(arena, "%s", dv_err_text(&err));
@@ -302,12 +304,12 @@ bool dv_watcher_start(struct dv_embedded *embedded, struct dv_watcher *watcher,
         gather_initial(watching);
     } else {
         watching->since = watcher->since;
-        watching->next = dv_history_after(&shelf->history, watcher->since);
+        watching->next = dv_history_after(&collection->history, watcher->since);
     }
     watcher->priv = watching;
     watcher->is_expired = false;
-    dv_list_push(&shelf->watchers, &watching->link);
-    dv_watchers_wake(embedded, shelf);
+    dv_list_push(&collection->watchers, &watching->link);
+    dv_watchers_wake(embedded, collection);
     return true;
 }
 
@@ -338,7 +340,7 @@ void dv_watcher_resume(struct dv_watcher *watcher)
     if (!watching || !watching->is_paused)
         return;
     watching->is_paused = false;
-    dv_watchers_wake(watching->embedded, watching->shelf);
+    dv_watchers_wake(watching->embedded, watching->collection);
 }
 
 uint64_t dv_watcher_version(const struct dv_watcher *watcher)
@@ -348,7 +350,7 @@ uint64_t dv_watcher_version(const struct dv_watcher *watcher)
 
     if (!watching || watching->has_initial)
         return 0;
-    history = &watching->shelf->history;
+    history = &watching->collection->history;
     if (watching->next >= history->end) {
         uint64_t version = watching->embedded->version;
 

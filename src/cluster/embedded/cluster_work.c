@@ -11,7 +11,7 @@
 #include "cluster/embedded/change.h"
 #include "cluster/embedded/cluster_operation.h"
 #include "cluster/embedded/engine.h"
-#include "cluster/objects/shelf.h"
+#include "cluster/objects/collection.h"
 #include "loop/loop.h"
 #include "resource/resource.h"
 #include "resource/status.h"

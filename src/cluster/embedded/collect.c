@@ -19,8 +19,8 @@
 #include "cluster/embedded/events.h"
 #include "cluster/embedded/foreground.h"
 #include "cluster/embedded/namespaces.h"
+#include "cluster/objects/collection.h"
 #include "cluster/objects/kin.h"
-#include "cluster/objects/shelf.h"
 #include "resource/object_pool.h"
 #include "resource/resource.h"
 
@@ -107,8 +107,8 @@ static void on_done(struct dv_cluster_operation *operation)
 
     embedded->collector.n_running--;
     if (operation->failure && operation->failure->code >= 500) {
-        struct dv_entry *entry = dv_shelf_get(dv_engine_shelf(embedded, subject->kind),
-                                              subject->namespace, subject->name);
+        struct dv_entry *entry = dv_collection_get(dv_engine_collection(embedded, subject->kind),
+                                                   subject->namespace, subject->name);
 
         if (entry && entry->object)
             dv_collector_queue(embedded, entry, DV_COLLECT_OWNER);
@@ -127,7 +127,7 @@ void dv_collector_run(struct dv_embedded *embedded, struct dv_entry *entry,
      * meanwhile. */
     options->preconditions = DV_NEW(operation->arena, struct dv_api_preconditions);
     options->preconditions->uid = dv_str_copy(dv_object_names(entry->object).uid, operation->arena);
-    collected->kind = subject->shelf->kind;
+    collected->kind = subject->collection->kind;
     collected->namespace = dv_str_copy(dv_entry_namespace(subject), operation->arena);
     collected->name = dv_str_copy(dv_entry_name(subject), operation->arena);
     collected->uid = dv_str_copy(dv_object_names(subject->object).uid, operation->arena);
@@ -135,7 +135,7 @@ void dv_collector_run(struct dv_embedded *embedded, struct dv_entry *entry,
     operation->ctx = collected;
     operation->done = on_done;
     embedded->collector.n_running++;
-    dv_cluster_operation_start(operation, entry->shelf->kind, dv_entry_namespace(entry),
+    dv_cluster_operation_start(operation, entry->collection->kind, dv_entry_namespace(entry),
                                dv_entry_name(entry), run);
 }
 
@@ -329,7 +329,7 @@ static void look_at(struct dv_embedded *embedded, struct dv_entry *entry)
         look_at_foreground(embedded, entry);
     } else if (dv_meta_has_finalizer(meta, DV_STR(DV_FINALIZER_ORPHAN))) {
         look_at_orphans(embedded, entry);
-    } else if (entry->shelf->kind->id == DV_KIND_NAMESPACE) {
+    } else if (entry->collection->kind->id == DV_KIND_NAMESPACE) {
         dv_namespace_empty(embedded, entry);
     }
 }
@@ -426,7 +426,7 @@ void dv_collector_loaded(struct dv_embedded *embedded, struct dv_entry *entry,
                          const struct dv_api_object_meta *meta)
 {
     enum dv_collector_delay delay =
-        entry->shelf->kind->id == DV_KIND_NAMESPACE ? DV_COLLECT_NAMESPACE : DV_COLLECT_OWNER;
+        entry->collection->kind->id == DV_KIND_NAMESPACE ? DV_COLLECT_NAMESPACE : DV_COLLECT_OWNER;
 
     if (meta->deletion_timestamp.is_set || meta->n_owner_references > 0)
         dv_collector_queue(embedded, entry, delay);

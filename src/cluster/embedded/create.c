@@ -15,7 +15,7 @@
 #include "cluster/embedded/cluster_pods.h"
 #include "cluster/embedded/engine.h"
 #include "cluster/embedded/update.h"
-#include "cluster/objects/shelf.h"
+#include "cluster/objects/collection.h"
 #include "resource/patch.h"
 #include "resource/prepare.h"
 #include "resource/resource.h"
@@ -69,7 +69,7 @@ static bool fail_existing(struct dv_cluster_operation *operation)
 
 static bool create_admitted(struct dv_cluster_operation *operation, void *value)
 {
-    const struct dv_kind *kind = operation->entry->shelf->kind;
+    const struct dv_kind *kind = operation->entry->collection->kind;
     struct dv_api_object_meta *meta = dv_meta_of(value);
     struct dv_problems problems = {.arena = operation->arena};
     struct dv_status_about about = dv_change_about(operation);
@@ -114,7 +114,7 @@ static bool create_admitted(struct dv_cluster_operation *operation, void *value)
 bool dv_create_value(struct dv_cluster_operation *operation, void *value,
                      const struct dv_managed_fields *managed)
 {
-    const struct dv_kind *kind = operation->entry->shelf->kind;
+    const struct dv_kind *kind = operation->entry->collection->kind;
     struct dv_api_object_meta *meta = dv_meta_of(value);
     struct dv_time now = dv_cluster_operation_now(operation);
     char uid[DV_UUID_BYTES];
@@ -145,12 +145,12 @@ static bool run(struct dv_cluster_operation *operation)
 static dv_str choose_name(struct dv_cluster_operation *operation, dv_str prefix)
 {
     const struct dv_request *request = operation->request;
-    struct dv_shelf *shelf = dv_engine_shelf(operation->embedded, request->kind);
+    struct dv_collection *collection = dv_engine_collection(operation->embedded, request->kind);
     dv_str name = {0};
 
     for (size_t i = 0; i < N_TRIES; i++) {
         name = dv_generate_name(prefix, operation->arena);
-        if (!dv_shelf_get(shelf, request->namespace, name))
+        if (!dv_collection_get(collection, request->namespace, name))
             break;
     }
     return name;

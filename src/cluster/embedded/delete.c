@@ -12,8 +12,8 @@
 #include "cluster/embedded/change.h"
 #include "cluster/embedded/cluster_operation.h"
 #include "cluster/embedded/engine.h"
+#include "cluster/objects/collection.h"
 #include "cluster/objects/history.h"
-#include "cluster/objects/shelf.h"
 #include "resource/resource.h"
 #include "resource/status.h"
 #include "resource/validate.h"
@@ -248,7 +248,7 @@ static bool delete_namespace(struct dv_cluster_operation *operation,
 
 bool dv_delete_value(struct dv_cluster_operation *operation, void *value)
 {
-    const struct dv_kind *kind = operation->entry->shelf->kind;
+    const struct dv_kind *kind = operation->entry->collection->kind;
     struct dv_api_object_meta *meta = dv_meta_of(value);
 
     if (kind->id == DV_KIND_POD)

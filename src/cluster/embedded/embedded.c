@@ -15,9 +15,9 @@
 #include "cluster/embedded/collect.h"
 #include "cluster/embedded/engine.h"
 #include "cluster/embedded/update.h"
+#include "cluster/objects/collection.h"
 #include "cluster/objects/history.h"
 #include "cluster/objects/kin.h"
-#include "cluster/objects/shelf.h"
 #include "loop/loop.h"
 #include "resource/object_pool.h"
 #include "resource/prepare.h"
@@ -81,15 +81,15 @@ static bool place_object(struct loading *loading, dv_str key, struct dv_object *
                          struct dv_err *err)
 {
     struct dv_embedded *embedded = loading->embedded;
-    struct dv_entry *entry = dv_shelf_take(dv_engine_shelf(embedded, object->kind),
-                                           object->meta->namespace, object->meta->name);
+    struct dv_entry *entry = dv_collection_take(dv_engine_collection(embedded, object->kind),
+                                                object->meta->namespace, object->meta->name);
 
     if (!entry || entry->object || !dv_str_eq(dv_engine_key(entry, loading->arena), key)) {
         if (entry && !entry->object)
-            dv_shelf_drop(entry);
+            dv_collection_drop(entry);
         return dv_fail(err, DV_DATA_LOSS, "the row is not of the object in it");
     }
-    (void)dv_shelf_set(entry, object); /* looked up above: there was none */
+    (void)dv_collection_set(entry, object); /* looked up above: there was none */
     dv_kin_change(&embedded->kin, entry, NULL, object);
     dv_collector_loaded(embedded, entry, object->meta);
     embedded->version = dv_u64_max(embedded->version, object->version);
@@ -148,14 +148,14 @@ static void clear(struct dv_embedded *embedded)
 {
     dv_kin_fini(&embedded->kin);
     for (size_t i = 0; i < DV_N_KINDS; i++)
-        dv_shelf_fini(&embedded->shelves[i]);
+        dv_collection_fini(&embedded->collections[i]);
 }
 
 static void set_up(struct dv_embedded *embedded)
 {
     dv_kin_init(&embedded->kin);
     for (size_t i = 0; i < DV_N_KINDS; i++)
-        dv_shelf_init(&embedded->shelves[i], dv_kind((enum dv_kind_id)i));
+        dv_collection_init(&embedded->collections[i], dv_kind((enum dv_kind_id)i));
     /* Begins at 1 for an empty store: a list of version 0 would mean "any version". */
     embedded->version = 1;
 }
@@ -287,7 +287,7 @@ struct dv_embedded *dv_embedded_open(struct dv_loop *loop, struct dv_store *stor
     }
     embedded->last_version = embedded->version;
     for (size_t i = 0; i < DV_N_KINDS; i++)
-        dv_history_init(&embedded->shelves[i].history, embedded->options.n_history_max,
+        dv_history_init(&embedded->collections[i].history, embedded->options.n_history_max,
                         embedded->version);
     dv_collector_start(embedded);
     make_builtins(embedded);
@@ -351,7 +351,8 @@ uint64_t dv_embedded_version(const struct dv_embedded *embedded)
 struct dv_object *dv_embedded_get(const struct dv_embedded *embedded, const struct dv_kind *kind,
                                   dv_str namespace, dv_str name)
 {
-    const struct dv_entry *entry = dv_shelf_get(&embedded->shelves[kind->id], namespace, name);
+    const struct dv_entry *entry =
+        dv_collection_get(&embedded->collections[kind->id], namespace, name);
 
     return entry ? dv_entry_object(entry) : NULL;
 }

@@ -17,9 +17,9 @@
 
 #define NS_PER_S UINT64_C(1000000000)
 
-struct dv_shelf *dv_engine_shelf(struct dv_embedded *embedded, const struct dv_kind *kind)
+struct dv_collection *dv_engine_collection(struct dv_embedded *embedded, const struct dv_kind *kind)
 {
-    return &embedded->shelves[kind->id];
+    return &embedded->collections[kind->id];
 }
 
 struct dv_time dv_engine_now(const struct dv_embedded *embedded)
@@ -31,7 +31,7 @@ struct dv_time dv_engine_now(const struct dv_embedded *embedded)
 
 dv_str dv_engine_key(const struct dv_entry *entry, struct dv_arena *arena)
 {
-    const dv_str parts[] = {entry->shelf->kind->name, DV_STR("/"), dv_entry_key(entry)};
+    const dv_str parts[] = {entry->collection->kind->name, DV_STR("/"), dv_entry_key(entry)};
 
     return dv_str_concat(parts, DV_COUNT(parts), arena);
 }
@@ -65,7 +65,7 @@ static void on_age(struct dv_timer *timer)
     bool has_more = false;
 
     for (size_t i = 0; i < DV_N_KINDS; i++)
-        has_more |= dv_history_age(&embedded->shelves[i].history);
+        has_more |= dv_history_age(&embedded->collections[i].history);
     if (has_more)
         dv_timer_start(timer, embedded->cluster.loop,
                        dv_loop_now_ms(embedded->cluster.loop) + AGE_MS, on_age);
@@ -74,21 +74,21 @@ static void on_age(struct dv_timer *timer)
 void dv_engine_apply(struct dv_embedded *embedded, struct dv_entry *entry, struct dv_object *now,
                      uint64_t version)
 {
-    struct dv_shelf *shelf = entry->shelf;
-    struct dv_object *old = dv_shelf_set(entry, now ? dv_object_keep(now) : NULL);
+    struct dv_collection *collection = entry->collection;
+    struct dv_object *old = dv_collection_set(entry, now ? dv_object_keep(now) : NULL);
 
     if (old)
         (void)dv_object_ref(old); /* all who are told look at it */
     embedded->version = version;
-    dv_history_add(&shelf->history, version, old, now);
+    dv_history_add(&collection->history, version, old, now);
     if (!dv_timer_is_set(&embedded->age))
         dv_timer_start(&embedded->age, embedded->cluster.loop,
                        dv_loop_now_ms(embedded->cluster.loop) + AGE_MS, on_age);
     dv_kin_change(&embedded->kin, entry, old, now);
     dv_collector_look(embedded, entry, old, now);
     dv_events_look(embedded, entry);
-    dv_watchers_wake(embedded, shelf);
-    dv_views_tell(embedded, shelf, old, now);
+    dv_watchers_wake(embedded, collection);
+    dv_views_tell(embedded, collection, old, now);
     dv_object_unref(now);
     dv_object_unref(old);
     dv_object_unkeep(old);

@@ -13,8 +13,8 @@
 #include "cluster/cluster.h"
 #include "cluster/embedded.h"
 #include "cluster/embedded/collect.h"
+#include "cluster/objects/collection.h"
 #include "cluster/objects/kin.h"
-#include "cluster/objects/shelf.h"
 #include "loop/loop.h"
 #include "resource/resource.h"
 
@@ -53,7 +53,7 @@ struct dv_embedded {
     struct dv_cluster cluster;
     struct dv_store *store;
     struct dv_embedded_options options;
-    struct dv_shelf shelves[DV_N_KINDS];
+    struct dv_collection collections[DV_N_KINDS];
     struct dv_kin kin;
     struct dv_collector collector;
     uint64_t version;      /* of the newest change that is durable */
@@ -90,7 +90,8 @@ struct dv_embedded {
     void *closed_ctx;
 };
 
-struct dv_shelf *dv_engine_shelf(struct dv_embedded *embedded, const struct dv_kind *kind);
+struct dv_collection *dv_engine_collection(struct dv_embedded *embedded,
+                                           const struct dv_kind *kind);
 
 /* The metadata of an object of any kind: its first member. */
 static inline struct dv_api_object_meta *dv_meta_of(void *value)
@@ -120,15 +121,15 @@ void dv_engine_apply(struct dv_embedded *embedded, struct dv_entry *entry, struc
 
 /* cluster_views.c: tells a change to the views of its kind; closes those that are open when the API
  * ends. */
-void dv_views_tell(struct dv_embedded *embedded, struct dv_shelf *shelf, struct dv_object *old,
-                   struct dv_object *now);
+void dv_views_tell(struct dv_embedded *embedded, struct dv_collection *collection,
+                   struct dv_object *old, struct dv_object *now);
 void dv_views_end(struct dv_embedded *embedded);
 struct dv_view *dv_embedded_view_open(struct dv_cluster *cluster,
                                       const struct dv_view_options *options, struct dv_err *err);
 void dv_embedded_view_close(struct dv_view *view);
 
 /* cluster_watch.c */
-void dv_watchers_wake(struct dv_embedded *embedded, struct dv_shelf *shelf);
+void dv_watchers_wake(struct dv_embedded *embedded, struct dv_collection *collection);
 void dv_watchers_end(struct dv_embedded *embedded);
 
 /* cluster_token.c: starts a request for a token. */

@@ -13,7 +13,7 @@
 #include "cluster/embedded/collect.h"
 #include "cluster/embedded/delete.h"
 #include "cluster/embedded/engine.h"
-#include "cluster/objects/shelf.h"
+#include "cluster/objects/collection.h"
 #include "loop/loop.h"
 #include "resource/resource.h"
 
@@ -22,17 +22,18 @@
 #define N_MORE 64u
 #define BYTES_MORE (64u * 1024u)
 
-static const struct dv_shelf *shelf_of(const struct dv_embedded *embedded)
+static const struct dv_collection *collection_of(const struct dv_embedded *embedded)
 {
-    return &embedded->shelves[DV_KIND_EVENT];
+    return &embedded->collections[DV_KIND_EVENT];
 }
 
 bool dv_events_have_room(const struct dv_embedded *embedded)
 {
     const struct dv_embedded_options *options = &embedded->options;
 
-    return shelf_of(embedded)->n < options->n_events_max + options->n_events_max / 10 + N_MORE &&
-           shelf_of(embedded)->size_bytes <
+    return collection_of(embedded)->n <
+               options->n_events_max + options->n_events_max / 10 + N_MORE &&
+           collection_of(embedded)->size_bytes <
                options->events_bytes_max + options->events_bytes_max / 10 + BYTES_MORE;
 }
 
@@ -42,8 +43,8 @@ static void bound(struct dv_task *task)
 {
     struct dv_embedded *embedded = DV_CONTAINER(task, struct dv_embedded, collector.bound);
     const struct dv_embedded_options *options = &embedded->options;
-    size_t n = shelf_of(embedded)->n;
-    size_t bytes = shelf_of(embedded)->size_bytes;
+    size_t n = collection_of(embedded)->n;
+    size_t bytes = collection_of(embedded)->size_bytes;
     struct dv_link *link = embedded->events.head.next;
 
     while (link != &embedded->events.head && !embedded->is_closing &&
@@ -63,16 +64,16 @@ static void bound(struct dv_task *task)
 
 void dv_events_bound(struct dv_embedded *embedded)
 {
-    const struct dv_shelf *shelf = shelf_of(embedded);
+    const struct dv_collection *collection = collection_of(embedded);
 
-    if (!embedded->is_closing && (shelf->n > embedded->options.n_events_max ||
-                                  shelf->size_bytes > embedded->options.events_bytes_max))
+    if (!embedded->is_closing && (collection->n > embedded->options.n_events_max ||
+                                  collection->size_bytes > embedded->options.events_bytes_max))
         dv_task_post(&embedded->collector.bound, embedded->cluster.loop, bound);
 }
 
 void dv_events_look(struct dv_embedded *embedded, struct dv_entry *entry)
 {
-    if (entry->shelf->kind->id != DV_KIND_EVENT)
+    if (entry->collection->kind->id != DV_KIND_EVENT)
         return;
     dv_link_remove(&entry->age);
     if (entry->object)
@@ -92,11 +93,11 @@ static int compare_ages(const void *a, const void *b)
 
 void dv_events_start(struct dv_embedded *embedded)
 {
-    struct dv_shelf_place place = {0};
+    struct dv_collection_place place = {0};
     DV_VEC(struct dv_entry *) entries = {0};
     struct dv_entry *entry;
 
-    while ((entry = dv_shelf_next(shelf_of(embedded), &place)) != NULL)
+    while ((entry = dv_collection_next(collection_of(embedded), &place)) != NULL)
         *dv_vec_add(&entries) = entry;
     if (entries.n > 0)
         qsort(entries.v, entries.n, sizeof(entries.v[0]), compare_ages);

@@ -11,8 +11,8 @@
 #include "base/map.h"
 #include "base/str.h"
 #include "cluster/embedded/delete.h"
+#include "cluster/objects/collection.h"
 #include "cluster/objects/kin.h"
-#include "cluster/objects/shelf.h"
 #include "resource/resource.h"
 
 /* How many objects are looked at for the way back. Those of a longer circle wait. */

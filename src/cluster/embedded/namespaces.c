@@ -19,7 +19,7 @@
 #include "cluster/embedded/delete.h"
 #include "cluster/embedded/engine.h"
 #include "cluster/embedded/events.h"
-#include "cluster/objects/shelf.h"
+#include "cluster/objects/collection.h"
 #include "cluster/shared/cluster_names.h"
 #include "loop/loop.h"
 #include "resource/resource.h"
@@ -29,9 +29,10 @@
 static bool has_content(const struct dv_embedded *embedded, dv_str namespace)
 {
     for (size_t i = 0; i < DV_N_KINDS; i++) {
-        struct dv_shelf_range range = dv_shelf_range(&embedded->shelves[i], namespace);
+        struct dv_collection_range range =
+            dv_collection_range(&embedded->collections[i], namespace);
 
-        if (embedded->shelves[i].kind->is_namespaced && dv_shelf_range_next(&range))
+        if (embedded->collections[i].kind->is_namespaced && dv_collection_range_next(&range))
             return true;
     }
     return false;
@@ -46,7 +47,7 @@ static bool has_writers(const struct dv_embedded *embedded, dv_str namespace)
         const struct dv_entry *entry;
         size_t at = 0;
 
-        while ((entry = dv_names_next(&embedded->shelves[i].names, &at)) != NULL)
+        while ((entry = dv_names_next(&embedded->collections[i].names, &at)) != NULL)
             if (entry->operation && entry->n_namespace > 0 &&
                 dv_str_eq(dv_entry_namespace(entry), namespace))
                 return true;
@@ -77,14 +78,14 @@ static bool run_finalize(struct dv_cluster_operation *operation)
 /* Starts to delete the objects of one kind that are not being deleted yet. Each deletion that ends
  * leads back here, also one that fails. True: an object is busy with something else, and the
  * namespace has to be looked at again. */
-static bool empty_shelf(struct dv_embedded *embedded, struct dv_shelf *shelf,
-                        struct dv_entry *namespace)
+static bool empty_collection(struct dv_embedded *embedded, struct dv_collection *collection,
+                             struct dv_entry *namespace)
 {
-    struct dv_shelf_range range = dv_shelf_range(shelf, dv_entry_name(namespace));
+    struct dv_collection_range range = dv_collection_range(collection, dv_entry_name(namespace));
     bool is_busy = false;
     struct dv_entry *entry;
 
-    while (!is_busy && (entry = dv_shelf_range_next(&range)) != NULL) {
+    while (!is_busy && (entry = dv_collection_range_next(&range)) != NULL) {
         if (dv_entry_object(entry)->meta->deletion_timestamp.is_set)
             continue;
         is_busy = entry->operation || dv_collector_is_busy(embedded);
@@ -99,8 +100,8 @@ void dv_namespace_empty(struct dv_embedded *embedded, struct dv_entry *namespace
     bool is_busy = false;
 
     for (size_t i = 0; i < DV_N_KINDS; i++)
-        if (embedded->shelves[i].kind->is_namespaced)
-            is_busy |= empty_shelf(embedded, &embedded->shelves[i], namespace);
+        if (embedded->collections[i].kind->is_namespaced)
+            is_busy |= empty_collection(embedded, &embedded->collections[i], namespace);
     if (!is_busy && !has_content(embedded, dv_entry_name(namespace))) {
         is_busy = has_writers(embedded, dv_entry_name(namespace));
         if (!is_busy)
@@ -126,8 +127,8 @@ void dv_namespace_look(struct dv_embedded *embedded, const struct dv_object *gon
 
     if (!gone->kind->is_namespaced)
         return;
-    namespace =
-        dv_shelf_get(dv_engine_shelf(embedded, namespaces), DV_STR_NONE, gone->meta->namespace);
+    namespace = dv_collection_get(dv_engine_collection(embedded, namespaces), DV_STR_NONE,
+                                  gone->meta->namespace);
     if (namespace && namespace->object && is_due(embedded, dv_entry_object(namespace)))
         dv_collector_queue(embedded, namespace, DV_COLLECT_SOON);
 }
@@ -169,15 +170,15 @@ static void sweep(struct dv_timer *timer)
 {
     struct dv_embedded *embedded = DV_CONTAINER(timer, struct dv_embedded, collector.sweep);
     struct dv_collector *collector = &embedded->collector;
-    struct dv_shelf *shelf = &embedded->shelves[DV_KIND_EVENT];
-    struct dv_shelf_place place =
-        dv_shelf_find(shelf, (dv_str){collector->sweep_after, collector->n_sweep_after});
+    struct dv_collection *collection = &embedded->collections[DV_KIND_EVENT];
+    struct dv_collection_place place =
+        dv_collection_find(collection, (dv_str){collector->sweep_after, collector->n_sweep_after});
     int64_t oldest_s =
         dv_engine_now(embedded).seconds - (int64_t)(embedded->options.event_ttl_ms / 1000);
     uint64_t pause_ms = dv_u64_max(embedded->options.event_ttl_ms / SWEEPS_A_LIFE, SWEEP_PAUSE_MS);
     struct dv_entry *entry = NULL;
 
-    for (size_t i = 0; (entry = dv_shelf_next(shelf, &place)) != NULL; i++) {
+    for (size_t i = 0; (entry = dv_collection_next(collection, &place)) != NULL; i++) {
         if (i == SWEEP_PORTION || dv_collector_is_busy(embedded))
             break;
         if (!entry->operation && last_change_s(dv_entry_object(entry)) <= oldest_s)

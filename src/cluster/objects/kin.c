@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "cluster/objects/shelf.h"
+#include "cluster/objects/collection.h"
 #include "resource/object_pool.h"
 #include "resource/resource.h"
 

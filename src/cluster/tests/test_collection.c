@@ -7,8 +7,8 @@
 #include <time.h>
 
 #include "base/defs.h"
+#include "cluster/objects/collection.h"
 #include "cluster/objects/history.h"
-#include "cluster/objects/shelf.h"
 #include "resource/resource.h"
 
 #define N_NAMES 3000u
@@ -33,22 +33,22 @@ static void name_of(size_t i, char namespace[8], char name[24])
     (void)snprintf(name, 24, "n%zu", i * 7919 % N_NAMES);
 }
 
-static void set(struct dv_shelf *shelf, size_t i, bool is_there)
+static void set(struct dv_collection *collection, size_t i, bool is_there)
 {
     char namespace[8];
     char name[24];
     struct dv_entry *entry;
 
     name_of(i, namespace, name);
-    entry = dv_shelf_take(shelf, dv_str_from_c(namespace), dv_str_from_c(name));
-    dv_object_unref(dv_shelf_set(entry, is_there ? new_object(namespace, name, i + 1) : NULL));
+    entry = dv_collection_take(collection, dv_str_from_c(namespace), dv_str_from_c(name));
+    dv_object_unref(dv_collection_set(entry, is_there ? new_object(namespace, name, i + 1) : NULL));
     if (!is_there)
-        dv_shelf_drop(entry);
+        dv_collection_drop(entry);
 }
 
-static void check(struct dv_shelf *shelf, const bool is_there[N_NAMES])
+static void check(struct dv_collection *collection, const bool is_there[N_NAMES])
 {
-    struct dv_shelf_place place = {0};
+    struct dv_collection_place place = {0};
     struct dv_entry *entry;
     dv_str last = {0};
     size_t n = 0;
@@ -59,13 +59,13 @@ static void check(struct dv_shelf *shelf, const bool is_there[N_NAMES])
         char name[24];
 
         name_of(i, namespace, name);
-        entry = dv_shelf_get(shelf, dv_str_from_c(namespace), dv_str_from_c(name));
+        entry = dv_collection_get(collection, dv_str_from_c(namespace), dv_str_from_c(name));
         assert_int_equal(entry != NULL, is_there[i]);
         assert_true(!entry || entry->object->version == i + 1);
         n += is_there[i];
     }
-    assert_int_equal(shelf->n, n);
-    while ((entry = dv_shelf_next(shelf, &place)) != NULL) {
+    assert_int_equal(collection->n, n);
+    while ((entry = dv_collection_next(collection, &place)) != NULL) {
         assert_true(dv_str_cmp(last, dv_entry_key(entry)) < 0);
         last = dv_entry_key(entry);
         n_walked++;
@@ -73,11 +73,11 @@ static void check(struct dv_shelf *shelf, const bool is_there[N_NAMES])
     assert_int_equal(n_walked, n);
 }
 
-static size_t count(struct dv_shelf_range range)
+static size_t count(struct dv_collection_range range)
 {
     size_t n = 0;
 
-    while (dv_shelf_range_next(&range))
+    while (dv_collection_range_next(&range))
         n++;
     return n;
 }
@@ -85,52 +85,54 @@ static size_t count(struct dv_shelf_range range)
 static void finds_and_walks_whatever_comes_and_goes(void **state)
 {
     static bool is_there[N_NAMES];
-    struct dv_shelf shelf;
+    struct dv_collection collection;
     unsigned seed = (unsigned)time(NULL);
     size_t n_ab = 0;
 
     (void)state;
     print_message("seed %u\n", seed);
     memset(is_there, 0, sizeof(is_there));
-    dv_shelf_init(&shelf, dv_kind(DV_KIND_CONFIG_MAP));
+    dv_collection_init(&collection, dv_kind(DV_KIND_CONFIG_MAP));
     for (size_t round = 0; round < 40000; round++) {
         size_t i = (size_t)rand_r(&seed) % N_NAMES;
         /* Fills up first, then empties. */
         bool wants = (unsigned)rand_r(&seed) % 40000 > round;
 
         if (is_there[i] != wants)
-            set(&shelf, i, wants);
+            set(&collection, i, wants);
         is_there[i] = wants;
         if (round % 4000 == 0)
-            check(&shelf, is_there);
+            check(&collection, is_there);
     }
-    check(&shelf, is_there);
+    check(&collection, is_there);
     for (size_t i = 1; i < N_NAMES; i += 4)
         n_ab += is_there[i];
-    assert_int_equal(count(dv_shelf_range(&shelf, DV_STR("a-b"))), n_ab);
-    assert_int_equal(count(dv_shelf_range(&shelf, DV_STR("nowhere"))), 0);
-    assert_int_equal(count(dv_shelf_range(&shelf, DV_STR(""))), shelf.n);
-    dv_shelf_fini(&shelf);
+    assert_int_equal(count(dv_collection_range(&collection, DV_STR("a-b"))), n_ab);
+    assert_int_equal(count(dv_collection_range(&collection, DV_STR("nowhere"))), 0);
+    assert_int_equal(count(dv_collection_range(&collection, DV_STR(""))), collection.n);
+    dv_collection_fini(&collection);
 }
 
 static void walks_on_behind_a_key_that_may_be_gone(void **state)
 {
-    struct dv_shelf shelf;
+    struct dv_collection collection;
 
     (void)state;
-    dv_shelf_init(&shelf, dv_kind(DV_KIND_CONFIG_MAP));
+    dv_collection_init(&collection, dv_kind(DV_KIND_CONFIG_MAP));
     for (size_t i = 0; i < 1000; i++) {
         char name[24];
         struct dv_entry *entry;
 
         (void)snprintf(name, sizeof(name), "n%04zu", i);
-        entry = dv_shelf_take(&shelf, DV_STR("a"), dv_str_from_c(name));
-        (void)dv_shelf_set(entry, new_object("a", name, i)); /* there was none */
+        entry = dv_collection_take(&collection, DV_STR("a"), dv_str_from_c(name));
+        (void)dv_collection_set(entry, new_object("a", name, i)); /* there was none */
     }
-    assert_int_equal(count(dv_shelf_range_after(&shelf, DV_STR("a"), DV_STR("a/n0499"))), 500);
-    assert_int_equal(count(dv_shelf_range_after(&shelf, DV_STR("a"), DV_STR("a/n0499x"))), 500);
-    assert_int_equal(count(dv_shelf_range_after(&shelf, DV_STR("a"), DV_STR("a/z"))), 0);
-    dv_shelf_fini(&shelf);
+    assert_int_equal(count(dv_collection_range_after(&collection, DV_STR("a"), DV_STR("a/n0499"))),
+                     500);
+    assert_int_equal(count(dv_collection_range_after(&collection, DV_STR("a"), DV_STR("a/n0499x"))),
+                     500);
+    assert_int_equal(count(dv_collection_range_after(&collection, DV_STR("a"), DV_STR("a/z"))), 0);
+    dv_collection_fini(&collection);
 }
 
 static void forgets_the_oldest_changes(void **state)
