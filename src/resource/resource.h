@@ -1,6 +1,6 @@
 /* resource.h - the API's kinds and objects: typed structs, driven by field tables.
  *
- * `struct dv_api_pod` and its kin (types.h, made from schema/) hold an object of the newest
+ * `struct dv_api_pod` and its like (types.h, made from schema/) hold an object of the newest
  * version; older versions are other tables over the same structs, so that reading an object in one
  * version and printing it in another is the conversion. Objects that are kept are `struct
  * dv_object`: immutable, counted, in one block of memory. */

@@ -1,4 +1,4 @@
-/* lib_formats.c - format.dns1123Label().validate(s) and its kin. */
+/* lib_formats.c - format.dns1123Label().validate(s) and its like. */
 #include <stdbool.h>
 #include <stddef.h>
 

@@ -1,4 +1,4 @@
-/* macro.c - has, all, exists, map and their kin as what they stand for. */
+/* macro.c - has, all, exists, map and the like as what they stand for. */
 #include <string.h>
 
 #include "base/arena.h"

@@ -20,7 +20,7 @@
 #include "cluster/embedded/foreground.h"
 #include "cluster/embedded/namespaces.h"
 #include "cluster/objects/collection.h"
-#include "cluster/objects/kin.h"
+#include "cluster/objects/object_owners.h"
 #include "resource/object_pool.h"
 #include "resource/resource.h"
 
@@ -158,7 +158,7 @@ static enum ownership look_at_owner(const struct dv_embedded *embedded,
                                     const struct dv_object *object,
                                     const struct dv_api_owner_reference *reference)
 {
-    const struct dv_entry *entry = dv_kin_find(&embedded->kin, reference->uid);
+    const struct dv_entry *entry = dv_object_owners_find(&embedded->owners, reference->uid);
     const struct dv_object *owner = entry ? dv_entry_object(entry) : NULL;
     const struct dv_kind *kind;
     dv_str group;
@@ -227,7 +227,8 @@ static bool run_collect(struct dv_cluster_operation *operation)
         return dv_change_finish(operation, value);
     }
     options = DV_NEW(operation->arena, struct dv_api_delete_options);
-    if (n[OWNER_WAITING] > 0 && dv_kin_get(&operation->embedded->kin, object->meta->uid))
+    if (n[OWNER_WAITING] > 0 &&
+        dv_object_owners_get(&operation->embedded->owners, object->meta->uid))
         /* An owner waits for this object, so its own dependents go first. */
         options->propagation_policy = DV_STR("Foreground");
     operation->delete_options = options;
@@ -258,10 +259,10 @@ static bool run_release(struct dv_cluster_operation *operation)
     if (!is_still_there(operation))
         return dv_cluster_operation_answer(operation, NULL);
     value = dv_change_copy(operation);
-    if (!dv_foreground_is_blocked(&operation->embedded->kin, operation->entry->object))
+    if (!dv_foreground_is_blocked(&operation->embedded->owners, operation->entry->object))
         is_changed |=
             dv_meta_remove_finalizer(operation, dv_meta_of(value), DV_STR(DV_FINALIZER_FOREGROUND));
-    if (!dv_kin_get(&operation->embedded->kin, operation->entry->object->meta->uid))
+    if (!dv_object_owners_get(&operation->embedded->owners, operation->entry->object->meta->uid))
         is_changed |=
             dv_meta_remove_finalizer(operation, dv_meta_of(value), DV_STR(DV_FINALIZER_ORPHAN));
     return is_changed ? dv_change_finish(operation, value)
@@ -273,10 +274,11 @@ static bool run_release(struct dv_cluster_operation *operation)
 static void look_at_foreground(struct dv_embedded *embedded, struct dv_entry *entry)
 {
     const struct dv_object *object = dv_entry_object(entry);
-    const struct dv_kin_owner *owner = dv_kin_get(&embedded->kin, object->meta->uid);
+    const struct dv_object_owner *owner =
+        dv_object_owners_get(&embedded->owners, object->meta->uid);
     struct dv_link *link;
 
-    if (!dv_foreground_is_blocked(&embedded->kin, object)) {
+    if (!dv_foreground_is_blocked(&embedded->owners, object)) {
         dv_collector_run(embedded, entry, run_release, entry);
         return;
     }
@@ -292,8 +294,8 @@ static void look_at_foreground(struct dv_embedded *embedded, struct dv_entry *en
  * written leads back here. */
 static void look_at_orphans(struct dv_embedded *embedded, struct dv_entry *entry)
 {
-    const struct dv_kin_owner *owner =
-        dv_kin_get(&embedded->kin, dv_object_names(entry->object).uid);
+    const struct dv_object_owner *owner =
+        dv_object_owners_get(&embedded->owners, dv_object_names(entry->object).uid);
     struct dv_link *link;
     size_t n = 0;
 
@@ -364,7 +366,8 @@ static void collect(struct dv_embedded *embedded)
 static void wake_owners(struct dv_embedded *embedded, const struct dv_object *old)
 {
     for (size_t i = 0; i < old->meta->n_owner_references; i++) {
-        struct dv_entry *owner = dv_kin_find(&embedded->kin, old->meta->owner_references[i].uid);
+        struct dv_entry *owner =
+            dv_object_owners_find(&embedded->owners, old->meta->owner_references[i].uid);
 
         if (owner && dv_entry_object(owner)->meta->deletion_timestamp.is_set)
             dv_collector_queue(embedded, owner, DV_COLLECT_SOON);
@@ -373,7 +376,7 @@ static void wake_owners(struct dv_embedded *embedded, const struct dv_object *ol
 
 static void wake_dependents(struct dv_embedded *embedded, const struct dv_object *gone)
 {
-    const struct dv_kin_owner *owner = dv_kin_get(&embedded->kin, gone->meta->uid);
+    const struct dv_object_owner *owner = dv_object_owners_get(&embedded->owners, gone->meta->uid);
     struct dv_link *link;
 
     if (!owner)

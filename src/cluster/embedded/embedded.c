@@ -17,7 +17,7 @@
 #include "cluster/embedded/update.h"
 #include "cluster/objects/collection.h"
 #include "cluster/objects/history.h"
-#include "cluster/objects/kin.h"
+#include "cluster/objects/object_owners.h"
 #include "loop/loop.h"
 #include "resource/object_pool.h"
 #include "resource/prepare.h"
@@ -90,7 +90,7 @@ static bool place_object(struct loading *loading, dv_str key, struct dv_object *
         return dv_fail(err, DV_DATA_LOSS, "the row is not of the object in it");
     }
     (void)dv_collection_set(entry, object); /* looked up above: there was none */
-    dv_kin_change(&embedded->kin, entry, NULL, object);
+    dv_object_owners_change(&embedded->owners, entry, NULL, object);
     dv_collector_loaded(embedded, entry, object->meta);
     embedded->version = dv_u64_max(embedded->version, object->version);
     return true;
@@ -146,14 +146,14 @@ static bool load_meta(void *ctx, const struct dv_store_row *row, struct dv_err *
 
 static void clear(struct dv_embedded *embedded)
 {
-    dv_kin_fini(&embedded->kin);
+    dv_object_owners_fini(&embedded->owners);
     for (size_t i = 0; i < DV_N_KINDS; i++)
         dv_collection_fini(&embedded->collections[i]);
 }
 
 static void set_up(struct dv_embedded *embedded)
 {
-    dv_kin_init(&embedded->kin);
+    dv_object_owners_init(&embedded->owners);
     for (size_t i = 0; i < DV_N_KINDS; i++)
         dv_collection_init(&embedded->collections[i], dv_kind((enum dv_kind_id)i));
     /* Begins at 1 for an empty store: a list of version 0 would mean "any version". */

@@ -84,7 +84,7 @@ void dv_engine_apply(struct dv_embedded *embedded, struct dv_entry *entry, struc
     if (!dv_timer_is_set(&embedded->age))
         dv_timer_start(&embedded->age, embedded->cluster.loop,
                        dv_loop_now_ms(embedded->cluster.loop) + AGE_MS, on_age);
-    dv_kin_change(&embedded->kin, entry, old, now);
+    dv_object_owners_change(&embedded->owners, entry, old, now);
     dv_collector_look(embedded, entry, old, now);
     dv_events_look(embedded, entry);
     dv_watchers_wake(embedded, collection);

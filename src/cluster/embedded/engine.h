@@ -14,7 +14,7 @@
 #include "cluster/embedded.h"
 #include "cluster/embedded/collect.h"
 #include "cluster/objects/collection.h"
-#include "cluster/objects/kin.h"
+#include "cluster/objects/object_owners.h"
 #include "loop/loop.h"
 #include "resource/resource.h"
 
@@ -54,7 +54,7 @@ struct dv_embedded {
     struct dv_store *store;
     struct dv_embedded_options options;
     struct dv_collection collections[DV_N_KINDS];
-    struct dv_kin kin;
+    struct dv_object_owners owners;
     struct dv_collector collector;
     uint64_t version;      /* of the newest change that is durable */
     uint64_t last_version; /* the newest that was given to a write */

@@ -12,7 +12,7 @@
 #include "base/str.h"
 #include "cluster/embedded/delete.h"
 #include "cluster/objects/collection.h"
-#include "cluster/objects/kin.h"
+#include "cluster/objects/object_owners.h"
 #include "resource/resource.h"
 
 /* How many objects are looked at for the way back. Those of a longer circle wait. */
@@ -30,9 +30,10 @@ struct blocking {
     struct dv_link *next;
 };
 
-static struct blocking blocking_of(const struct dv_kin *kin, const struct dv_object *object)
+static struct blocking blocking_of(const struct dv_object_owners *owners,
+                                   const struct dv_object *object)
 {
-    const struct dv_kin_owner *owner = dv_kin_get(kin, object->meta->uid);
+    const struct dv_object_owner *owner = dv_object_owners_get(owners, object->meta->uid);
 
     return owner ? (struct blocking){&owner->dependents, owner->dependents.head.next}
                  : (struct blocking){0};
@@ -53,10 +54,10 @@ static struct dv_object *next_of(struct blocking *blocking)
 }
 
 /* Adds those that `object` waits for and that wait themselves. True: one of them is `wanted`. */
-static bool add_waiting(const struct dv_kin *kin, const struct dv_object *object, dv_str wanted,
-                        struct dv_map *seen)
+static bool add_waiting(const struct dv_object_owners *owners, const struct dv_object *object,
+                        dv_str wanted, struct dv_map *seen)
 {
-    struct blocking blocking = blocking_of(kin, object);
+    struct blocking blocking = blocking_of(owners, object);
     struct dv_object *next;
 
     while (seen->n < CIRCLE_MAX && (next = next_of(&blocking))) {
@@ -70,7 +71,7 @@ static bool add_waiting(const struct dv_kin *kin, const struct dv_object *object
 }
 
 /* Whether `from` waits, over others, for the object with the uid `wanted`. */
-static bool waits_for(const struct dv_kin *kin, struct dv_object *from, dv_str wanted)
+static bool waits_for(const struct dv_object_owners *owners, struct dv_object *from, dv_str wanted)
 {
     const struct dv_map_entry *next;
     struct dv_map seen; /* by uid, walked while it grows */
@@ -79,18 +80,18 @@ static bool waits_for(const struct dv_kin *kin, struct dv_object *from, dv_str w
     dv_map_init(&seen);
     (void)dv_map_set(&seen, from->meta->uid, from);
     for (size_t at = 0; !is_found && (next = dv_map_next(&seen, &at));)
-        is_found = add_waiting(kin, next->value, wanted, &seen);
+        is_found = add_waiting(owners, next->value, wanted, &seen);
     dv_map_fini(&seen);
     return is_found;
 }
 
-bool dv_foreground_is_blocked(const struct dv_kin *kin, const struct dv_object *object)
+bool dv_foreground_is_blocked(const struct dv_object_owners *owners, const struct dv_object *object)
 {
-    struct blocking blocking = blocking_of(kin, object);
+    struct blocking blocking = blocking_of(owners, object);
     struct dv_object *next;
 
     while ((next = next_of(&blocking)))
-        if (!dv_foreground_is(next) || !waits_for(kin, next, object->meta->uid))
+        if (!dv_foreground_is(next) || !waits_for(owners, next, object->meta->uid))
             return true;
     return false;
 }

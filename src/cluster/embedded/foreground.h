@@ -4,13 +4,14 @@
 
 #include <stdbool.h>
 
-struct dv_kin;
+struct dv_object_owners;
 struct dv_object;
 
 /* Whether the object is being deleted in the foreground. */
 bool dv_foreground_is(const struct dv_object *object);
 /* Whether dependents block the object's deletion: those with blockOwnerDeletion, but not one that
  * is itself deleted in the foreground and waits for the object. */
-bool dv_foreground_is_blocked(const struct dv_kin *kin, const struct dv_object *object);
+bool dv_foreground_is_blocked(const struct dv_object_owners *owners,
+                              const struct dv_object *object);
 
 #endif

@@ -32,7 +32,7 @@ struct dv_entry {
     uint32_t n_waiting;
     uint16_t n_namespace; /* bytes of the namespace; 0: none */
     uint16_t n_key;
-    struct dv_dependence *owners; /* see kin.h */
+    struct dv_dependence *owners; /* see object_owners.h */
     struct dv_link due;           /* in a queue of the collector */
     uint64_t due_ms;
     struct dv_link age; /* of an Event: see events.c */
