@@ -364,8 +364,9 @@ bool davit_dra_publish(struct davit_dra *dra, const struct davit_dra_pool *pools
     while (n < n_pools && is_good) {
         struct dv_arena *arena = dv_arena_new();
 
-        wanted[n] = (struct dv_lib_wanted){arena, DV_NEW(arena, struct dv_lib_wish)};
-        is_good = dv_lib_wish_make(&pools[n], dra->name, dra->node, arena, wanted[n].wish, &err);
+        wanted[n] = (struct dv_lib_wanted){arena, DV_NEW(arena, struct dv_lib_desired)};
+        is_good =
+            dv_lib_desired_make(&pools[n], dra->name, dra->node, arena, wanted[n].desired, &err);
         n++;
     }
     if (is_good && dv_lib_publisher_set(&dra->publisher, wanted, n, &err))

@@ -116,20 +116,20 @@ static struct dv_api_device *fill_devices(const struct dv_lib_slice *slice,
     return devices;
 }
 
-void dv_lib_slice_fill(const struct dv_lib_wish *wish, size_t number, int64_t generation,
+void dv_lib_slice_fill(const struct dv_lib_desired *desired, size_t number, int64_t generation,
                        const struct dv_api_resource_slice_spec *old, struct dv_arena *arena,
                        struct dv_api_resource_slice_spec *spec)
 {
     static const bool yes = true;
-    const struct dv_lib_slice *slice = &wish->slices[number];
+    const struct dv_lib_slice *slice = &desired->slices[number];
 
     *spec = (struct dv_api_resource_slice_spec){
-        .driver = wish->driver,
-        .pool = {wish->pool, generation, (int64_t)wish->n_slices, NULL},
-        .node_name = wish->node_name.n ? wish->node_name : DV_STR_NONE,
-        .node_selector = wish->node_selector,
-        .all_nodes = wish->is_for_all_nodes ? &yes : NULL,
-        .per_device_node_selection = wish->is_per_device ? &yes : NULL,
+        .driver = desired->driver,
+        .pool = {desired->pool, generation, (int64_t)desired->n_slices, NULL},
+        .node_name = desired->node_name.n ? desired->node_name : DV_STR_NONE,
+        .node_selector = desired->node_selector,
+        .all_nodes = desired->is_for_all_nodes ? &yes : NULL,
+        .per_device_node_selection = desired->is_per_device ? &yes : NULL,
         .devices = fill_devices(slice, old, arena),
         .n_devices = slice->n_devices,
         .shared_counters = slice->n_counters ? slice->counters : NULL,
@@ -173,17 +173,17 @@ static int64_t newest_generation(struct dv_object *const *existing, size_t n)
 
 /* Finds for each slice the existing object that becomes it, NULL: none; all other objects are
  * deleted. */
-static struct dv_object **match(const struct dv_lib_wish *wish, struct dv_object **existing,
+static struct dv_object **match(const struct dv_lib_desired *desired, struct dv_object **existing,
                                 size_t n, int64_t generation, struct dv_arena *arena,
                                 struct dv_lib_slice_plan *plan)
 {
-    struct dv_object **by_number = DV_NEW_ARRAY(arena, struct dv_object *, wish->n_slices);
+    struct dv_object **by_number = DV_NEW_ARRAY(arena, struct dv_object *, desired->n_slices);
 
     for (size_t i = 0; i < n; i++) {
         size_t number;
 
         if (spec_of(existing[i])->pool.generation == generation &&
-            dv_lib_slice_number(existing[i]->meta->name, wish->n_slices, &number) &&
+            dv_lib_slice_number(existing[i]->meta->name, desired->n_slices, &number) &&
             !by_number[number])
             by_number[number] = existing[i];
         else
@@ -192,28 +192,28 @@ static struct dv_object **match(const struct dv_lib_wish *wish, struct dv_object
     return by_number;
 }
 
-static bool is_as_wanted(const struct dv_lib_wish *wish, size_t number,
+static bool is_as_wanted(const struct dv_lib_desired *desired, size_t number,
                          const struct dv_object *object, struct dv_arena *arena)
 {
     const struct dv_api_resource_slice_spec *old = spec_of(object);
     struct dv_api_resource_slice_spec spec;
 
-    dv_lib_slice_fill(wish, number, old->pool.generation, old, arena, &spec);
+    dv_lib_slice_fill(desired, number, old->pool.generation, old, arena, &spec);
     return dv_message_eq(&dv_message_resource_slice_spec, &spec, old);
 }
 
-void dv_lib_slices_plan(const struct dv_lib_wish *wish, struct dv_object *const *existing,
+void dv_lib_slices_plan(const struct dv_lib_desired *desired, struct dv_object *const *existing,
                         size_t n_existing, struct dv_arena *arena, struct dv_lib_slice_plan *plan)
 {
     struct dv_object **sorted = sort_by_name(existing, n_existing, arena);
     int64_t current = newest_generation(existing, n_existing);
     struct dv_object **by_number;
-    size_t n_slices = wish ? wish->n_slices : 0;
+    size_t n_slices = desired ? desired->n_slices : 0;
     bool *differs = DV_NEW_ARRAY(arena, bool, n_slices);
     size_t n_differing = 0;
 
     *plan = (struct dv_lib_slice_plan){.generation = current};
-    if (!wish) {
+    if (!desired) {
         plan->deletes = sorted;
         plan->n_deletes = n_existing;
         return;
@@ -221,17 +221,17 @@ void dv_lib_slices_plan(const struct dv_lib_wish *wish, struct dv_object *const 
     plan->deletes = DV_NEW_ARRAY(arena, struct dv_object *, n_existing);
     plan->updates = DV_NEW_ARRAY(arena, struct dv_lib_slice_update, n_slices);
     plan->creates = DV_NEW_ARRAY(arena, size_t, n_slices);
-    by_number = match(wish, sorted, n_existing, current, arena, plan);
+    by_number = match(desired, sorted, n_existing, current, arena, plan);
     for (size_t i = 0; i < n_slices; i++) {
         if (!by_number[i])
             plan->creates[plan->n_creates++] = i;
-        else if ((differs[i] = !is_as_wanted(wish, i, by_number[i], arena)))
+        else if ((differs[i] = !is_as_wanted(desired, i, by_number[i], arena)))
             n_differing++;
     }
     /* One slice that is changed in place is seen whole or not at all. Several are seen together
      * only under a new generation. */
-    if (wish->generation > current)
-        plan->generation = wish->generation;
+    if (desired->generation > current)
+        plan->generation = desired->generation;
     else if (plan->n_creates > 0 || n_differing > 1)
         plan->generation = current < INT64_MAX ? current + 1 : current;
     for (size_t i = 0; i < n_slices; i++)

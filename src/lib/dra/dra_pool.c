@@ -142,11 +142,11 @@ static void succeed(struct dv_lib_pool *pool)
     pool->is_news = false;
     if (has_created)
         dv_lib_pool_look(pool, LOOK_AGAIN_MS);
-    if (!pool->wanted.wish && !dv_timer_is_set(&pool->timer)) {
+    if (!pool->wanted.desired && !dv_timer_is_set(&pool->timer)) {
         pool_free(pool); /* nothing of it is left */
         return;
     }
-    if (is_told && pool->wanted.wish)
+    if (is_told && pool->wanted.desired)
         publisher->options.published(publisher->options.ctx, pool->name); /* last: may close */
 }
 
@@ -159,7 +159,7 @@ static bool adopt(struct dv_lib_pool *pool, size_t number, struct dv_err *err)
 {
     const struct dv_object *object = pool->request.object;
     const struct dv_api_resource_slice *stored = object->value;
-    struct dv_lib_slice *slice = &pool->wanted.wish->slices[number];
+    struct dv_lib_slice *slice = &pool->wanted.desired->slices[number];
     struct dv_api_resource_slice_spec *copy =
         DV_NEW(pool->wanted.arena, struct dv_api_resource_slice_spec);
     bool is_good = true;
@@ -273,7 +273,7 @@ static void print_update(struct dv_lib_pool *pool, const struct dv_lib_slice_upd
     const struct dv_api_resource_slice *old = update->old->value;
 
     pool->value = (struct dv_api_resource_slice){.metadata = old->metadata};
-    dv_lib_slice_fill(pool->wanted.wish, update->number, pool->plan.generation, &old->spec,
+    dv_lib_slice_fill(pool->wanted.desired, update->number, pool->plan.generation, &old->spec,
                       pool->run_arena, &pool->value.spec);
     pool->request.verb = DV_VERB_UPDATE;
     pool->request.name = old->metadata.name;
@@ -284,11 +284,11 @@ static void print_create(struct dv_lib_pool *pool, size_t number)
 {
     static const bool yes = true;
     const struct dv_lib_publisher_options *options = &pool->publisher->options;
-    const struct dv_lib_wish *wish = pool->wanted.wish;
+    const struct dv_lib_desired *desired = pool->wanted.desired;
     struct dv_api_object_meta *meta = &pool->value.metadata;
 
     pool->value = (struct dv_api_resource_slice){.metadata = {.name = DV_STR_NONE}};
-    meta->generate_name = dv_lib_slice_prefix(number, wish->n_slices, wish->driver,
+    meta->generate_name = dv_lib_slice_prefix(number, desired->n_slices, desired->driver,
                                               options->owner_name, pool->run_arena);
     if (options->owner_api_version.n > 0) {
         meta->owner_references = DV_NEW(pool->run_arena, struct dv_api_owner_reference);
@@ -301,7 +301,7 @@ static void print_create(struct dv_lib_pool *pool, size_t number)
             .controller = &yes,
         };
     }
-    dv_lib_slice_fill(wish, number, pool->plan.generation, NULL, pool->run_arena,
+    dv_lib_slice_fill(desired, number, pool->plan.generation, NULL, pool->run_arena,
                       &pool->value.spec);
     pool->request.verb = DV_VERB_CREATE;
     pool->request.value = &pool->value;
@@ -333,7 +333,7 @@ static void make_plan(struct dv_lib_pool *pool)
 
     pool->run_arena = dv_arena_new();
     existing = dv_lib_publisher_slices(pool->publisher, pool->name, pool->run_arena, &n);
-    dv_lib_slices_plan(pool->wanted.wish, existing, n, pool->run_arena, plan);
+    dv_lib_slices_plan(pool->wanted.desired, existing, n, pool->run_arena, plan);
     for (size_t i = 0; i < plan->n_deletes; i++)
         (void)dv_object_ref(plan->deletes[i]);
     for (size_t i = 0; i < plan->n_updates; i++)

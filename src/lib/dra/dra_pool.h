@@ -1,4 +1,4 @@
-/* dra_pool.h - one pool of a publisher: its wish, and the writes that make it true. */
+/* dra_pool.h - one pool of a publisher: what is desired of it, and the writes that make it so. */
 #ifndef DV_LIB_DRA_POOL_H
 #define DV_LIB_DRA_POOL_H
 
@@ -22,10 +22,10 @@ struct dv_lib_pool {
     struct dv_link link;
     struct dv_arena *arena;
     dv_str name;
-    struct dv_lib_wanted wanted; /* wish NULL: it is to go */
+    struct dv_lib_wanted wanted; /* `desired` NULL: it is to go */
     struct dv_lib_wanted next;   /* has_next: in place of it, when this run has ended */
     bool has_next;
-    bool is_news; /* the driver has not been told yet that its wish came true */
+    bool is_news; /* the driver has not been told yet that it is as desired */
     bool is_due;  /* runs again when this run has ended */
     struct dv_timer timer;
     uint64_t backoff_ms;

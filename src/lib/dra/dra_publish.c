@@ -273,7 +273,7 @@ static void look_up(struct dv_lib_publisher *publisher)
     dv_request_start(options->cluster, &publisher->lookup);
 }
 
-/* ---- wishes ---- */
+/* ---- desired pools ---- */
 
 static bool check_wanted(const struct dv_lib_publisher *publisher,
                          const struct dv_lib_wanted *wanted, size_t n, struct dv_err *err)
@@ -284,18 +284,18 @@ static bool check_wanted(const struct dv_lib_publisher *publisher,
 
     dv_map_init(&names);
     for (size_t i = 0; i < n && is_good; i++) {
-        struct dv_lib_wish *wish = wanted[i].wish;
+        struct dv_lib_desired *desired = wanted[i].desired;
 
-        if (only.n > 0 && !dv_str_eq(only, wish->pool))
+        if (only.n > 0 && !dv_str_eq(only, desired->pool))
             is_good = dv_fail(err, DV_INVALID_ARGUMENT, "pool %.*s: only %.*s is ours",
-                              DV_FMT(wish->pool), DV_FMT(only));
-        else if (publisher->options.node.n > 0 && wish->node_name.n == 0)
+                              DV_FMT(desired->pool), DV_FMT(only));
+        else if (publisher->options.node.n > 0 && desired->node_name.n == 0)
             is_good = dv_fail(err, DV_INVALID_ARGUMENT,
                               "pool %.*s is not of this node: publish it without one",
-                              DV_FMT(wish->pool));
-        else if (dv_map_set(&names, wish->pool, wish))
-            is_good =
-                dv_fail(err, DV_INVALID_ARGUMENT, "pool %.*s is there twice", DV_FMT(wish->pool));
+                              DV_FMT(desired->pool));
+        else if (dv_map_set(&names, desired->pool, desired))
+            is_good = dv_fail(err, DV_INVALID_ARGUMENT, "pool %.*s is there twice",
+                              DV_FMT(desired->pool));
     }
     dv_map_fini(&names);
     return is_good;
@@ -304,7 +304,7 @@ static bool check_wanted(const struct dv_lib_publisher *publisher,
 static bool is_among(dv_str name, const struct dv_lib_wanted *wanted, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (dv_str_eq(wanted[i].wish->pool, name))
+        if (dv_str_eq(wanted[i].desired->pool, name))
             return true;
     return false;
 }
@@ -327,10 +327,10 @@ bool dv_lib_publisher_set(struct dv_lib_publisher *publisher, const struct dv_li
             dv_lib_pool_want(pool, &nothing);
     }
     for (size_t i = 0; i < n_wanted; i++) {
-        struct dv_lib_pool *pool = find_pool(publisher, wanted[i].wish->pool);
+        struct dv_lib_pool *pool = find_pool(publisher, wanted[i].desired->pool);
 
         if (!pool)
-            pool = dv_lib_pool_new(publisher, wanted[i].wish->pool);
+            pool = dv_lib_pool_new(publisher, wanted[i].desired->pool);
         dv_lib_pool_want(pool, &wanted[i]);
     }
     if (!dv_timer_is_set(&publisher->timer))

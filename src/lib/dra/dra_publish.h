@@ -1,7 +1,7 @@
 /* dra_publish.h - keeps the ResourceSlices of a driver in the API as they are wanted.
  *
- *   wish --+--> plan --> delete, update, create, one by one --> told; failed: again, later
- *   view --+
+ *   desired --+--> plan --> delete, update, create, one by one --> told; failed: again, later
+ *   view -----+
  *
  * Each pool is for itself. The view may be behind what was just written: until it has caught up,
  * what the server answered goes before what the view shows. */
@@ -23,7 +23,7 @@
 struct dv_arena;
 struct dv_err;
 struct dv_lib_parts;
-struct dv_lib_wish;
+struct dv_lib_desired;
 struct dv_view;
 
 struct dv_lib_publisher_options {
@@ -61,8 +61,8 @@ struct dv_lib_publisher {
 
 /* A pool that is wanted. */
 struct dv_lib_wanted {
-    struct dv_arena *arena; /* of all that the wish refers to */
-    struct dv_lib_wish *wish;
+    struct dv_arena *arena; /* of all that `desired` refers to */
+    struct dv_lib_desired *desired;
 };
 
 /* Initializes the publisher; nothing is asked of the API yet. */

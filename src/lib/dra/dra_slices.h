@@ -29,7 +29,7 @@ struct dv_lib_slice {
 };
 
 /* A pool as it is wanted; a slice's index in the list is its number. */
-struct dv_lib_wish {
+struct dv_lib_desired {
     dv_str driver;
     dv_str pool;
     int64_t generation; /* 0: counted by us */
@@ -43,9 +43,9 @@ struct dv_lib_wish {
 
 /* Makes the pool of what the driver says, all copied into `arena`. `node` is the name of this node.
  * DV_INVALID_ARGUMENT: see davit_dra_publish. */
-DV_CHECKED bool dv_lib_wish_make(const struct davit_dra_pool *pool, dv_str driver, dv_str node,
-                                 struct dv_arena *arena, struct dv_lib_wish *wish,
-                                 struct dv_err *err);
+DV_CHECKED bool dv_lib_desired_make(const struct davit_dra_pool *pool, dv_str driver, dv_str node,
+                                    struct dv_arena *arena, struct dv_lib_desired *desired,
+                                    struct dv_err *err);
 
 /* Spreads devices and counter sets over slices, in order and within the API's limits: as few slices
  * as possible without changing the order. At least one. */
@@ -82,13 +82,13 @@ struct dv_lib_slice_plan {
 };
 
 /* Plans the steps. `existing` are all slices of the pool (by driver, and node if it has one). NULL
- * for `wish`: the pool is not wanted any more. */
-void dv_lib_slices_plan(const struct dv_lib_wish *wish, struct dv_object *const *existing,
+ * for `desired`: the pool is not wanted any more. */
+void dv_lib_slices_plan(const struct dv_lib_desired *desired, struct dv_object *const *existing,
                         size_t n_existing, struct dv_arena *arena, struct dv_lib_slice_plan *plan);
 
 /* Makes the spec of a slice. Taints for which the driver gave no time keep that of `old` (may be
  * NULL). */
-void dv_lib_slice_fill(const struct dv_lib_wish *wish, size_t number, int64_t generation,
+void dv_lib_slice_fill(const struct dv_lib_desired *desired, size_t number, int64_t generation,
                        const struct dv_api_resource_slice_spec *old, struct dv_arena *arena,
                        struct dv_api_resource_slice_spec *spec);
 

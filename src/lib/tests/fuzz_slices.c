@@ -42,11 +42,11 @@ static struct dv_api_device *make_devices(struct input *input, struct dv_arena *
     return devices;
 }
 
-static struct dv_lib_wish *make_wish(struct input *input, struct dv_arena *arena)
+static struct dv_lib_desired *make_desired(struct input *input, struct dv_arena *arena)
 {
-    struct dv_lib_wish *wish = DV_NEW(arena, struct dv_lib_wish);
+    struct dv_lib_desired *desired = DV_NEW(arena, struct dv_lib_desired);
 
-    *wish = (struct dv_lib_wish){
+    *desired = (struct dv_lib_desired){
         .driver = DV_STR("d"),
         .pool = DV_STR("p"),
         .node_name = DV_STR("n"),
@@ -54,9 +54,9 @@ static struct dv_lib_wish *make_wish(struct input *input, struct dv_arena *arena
         .slices = DV_NEW_ARRAY(arena, struct dv_lib_slice, SLICES_MAX),
         .n_slices = 1 + take(input, SLICES_MAX),
     };
-    for (size_t i = 0; i < wish->n_slices; i++)
-        wish->slices[i].devices = make_devices(input, arena, &wish->slices[i].n_devices);
-    return wish;
+    for (size_t i = 0; i < desired->n_slices; i++)
+        desired->slices[i].devices = make_devices(input, arena, &desired->slices[i].n_devices);
+    return desired;
 }
 
 static struct dv_object *make_object(struct input *input, struct dv_arena *arena, size_t i)
@@ -74,7 +74,7 @@ static struct dv_object *make_object(struct input *input, struct dv_arena *arena
     return dv_object_new(dv_kind(DV_KIND_SLICE), &slice);
 }
 
-static struct dv_object *write_slice(const struct dv_lib_wish *wish, size_t number,
+static struct dv_object *write_slice(const struct dv_lib_desired *desired, size_t number,
                                      const struct dv_lib_slice_plan *plan,
                                      const struct dv_object *old, struct dv_arena *arena)
 {
@@ -83,9 +83,9 @@ static struct dv_object *write_slice(const struct dv_lib_wish *wish, size_t numb
     slice.metadata.name =
         old ? old->meta->name
             : dv_str_printf(arena, "%.*sabcde",
-                            DV_FMT(dv_lib_slice_prefix(number, wish->n_slices, wish->driver,
+                            DV_FMT(dv_lib_slice_prefix(number, desired->n_slices, desired->driver,
                                                        DV_STR("n"), arena)));
-    dv_lib_slice_fill(wish, number, plan->generation,
+    dv_lib_slice_fill(desired, number, plan->generation,
                       old ? &((const struct dv_api_resource_slice *)old->value)->spec : NULL, arena,
                       &slice.spec);
     return dv_object_new(dv_kind(DV_KIND_SLICE), &slice);
@@ -102,20 +102,20 @@ static void remove_object(struct dv_object **objects, size_t *n, struct dv_objec
     assert(false); /* the plan names what is not there */
 }
 
-static void carry_out(const struct dv_lib_wish *wish, const struct dv_lib_slice_plan *plan,
+static void carry_out(const struct dv_lib_desired *desired, const struct dv_lib_slice_plan *plan,
                       struct dv_object **objects, size_t *n, struct dv_arena *arena)
 {
     for (size_t i = 0; i < plan->n_deletes; i++)
         remove_object(objects, n, plan->deletes[i]);
     for (size_t i = 0; i < plan->n_updates; i++) {
         struct dv_object *made =
-            write_slice(wish, plan->updates[i].number, plan, plan->updates[i].old, arena);
+            write_slice(desired, plan->updates[i].number, plan, plan->updates[i].old, arena);
 
         remove_object(objects, n, plan->updates[i].old);
         objects[(*n)++] = made;
     }
     for (size_t i = 0; i < plan->n_creates; i++)
-        objects[(*n)++] = write_slice(wish, plan->creates[i], plan, NULL, arena);
+        objects[(*n)++] = write_slice(desired, plan->creates[i], plan, NULL, arena);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -124,7 +124,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     struct input input = {data, data + size};
-    const struct dv_lib_wish *wish = make_wish(&input, arena);
+    const struct dv_lib_desired *desired = make_desired(&input, arena);
     struct dv_object *objects[OBJECTS_MAX + SLICES_MAX];
     struct dv_lib_slice_plan plan;
     size_t n = take(&input, OBJECTS_MAX + 1);
@@ -138,12 +138,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             ((const struct dv_api_resource_slice *)objects[i]->value)->spec.pool.generation;
         before = generation > before ? generation : before;
     }
-    dv_lib_slices_plan(wish, objects, n, arena, &plan);
-    assert(plan.generation >= before && plan.generation >= wish->generation);
+    dv_lib_slices_plan(desired, objects, n, arena, &plan);
+    assert(plan.generation >= before && plan.generation >= desired->generation);
     assert(plan.n_creates == 0 || plan.generation > before);
-    carry_out(wish, &plan, objects, &n, arena);
-    assert(n == wish->n_slices);
-    dv_lib_slices_plan(wish, objects, n, arena, &plan);
+    carry_out(desired, &plan, objects, &n, arena);
+    assert(n == desired->n_slices);
+    dv_lib_slices_plan(desired, objects, n, arena, &plan);
     assert(plan.n_deletes + plan.n_updates + plan.n_creates == 0);
     dv_lib_slices_plan(NULL, objects, n, arena, &plan);
     assert(plan.n_deletes == n);

@@ -386,7 +386,7 @@ static void every_write_may_fail_and_all_comes_true(void **state)
     assert_true(davit_dra_count(test->dra).n_failed > 0);
 }
 
-static void the_last_of_many_wishes_comes_true(void **state)
+static void the_last_of_many_publications_counts(void **state)
 {
     struct dra_node *test = *state;
 
@@ -462,7 +462,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_the_server_drops_is_told_once_and_not_sent_again,
                                         start_without_taints, dra_node_end),
         PUBLISH_TEST(every_write_may_fail_and_all_comes_true),
-        PUBLISH_TEST(the_last_of_many_wishes_comes_true),
+        PUBLISH_TEST(the_last_of_many_publications_counts),
         PUBLISH_TEST(mistakes_change_nothing),
         PUBLISH_TEST(closing_leaves_the_slices_and_loses_nothing),
     };

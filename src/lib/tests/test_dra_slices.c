@@ -141,21 +141,21 @@ static struct dv_api_device *read_devices(dv_str text, struct dv_arena *arena, s
 }
 
 /* "a,b|c": two slices. */
-static struct dv_lib_wish *read_wish(const char *wanted, struct dv_arena *arena)
+static struct dv_lib_desired *read_desired(const char *wanted, struct dv_arena *arena)
 {
-    struct dv_lib_wish *wish = DV_NEW(arena, struct dv_lib_wish);
+    struct dv_lib_desired *desired = DV_NEW(arena, struct dv_lib_desired);
     dv_str rest = dv_str_from_c(wanted);
     dv_str piece;
 
-    *wish = (struct dv_lib_wish){
+    *desired = (struct dv_lib_desired){
         .driver = DV_STR(DRIVER), .pool = DV_STR("p"), .node_name = DV_STR("node-1")};
-    wish->slices = DV_NEW_ARRAY(arena, struct dv_lib_slice, rest.n + 1);
+    desired->slices = DV_NEW_ARRAY(arena, struct dv_lib_slice, rest.n + 1);
     while (dv_str_split(&rest, '|', &piece)) {
-        struct dv_lib_slice *slice = &wish->slices[wish->n_slices++];
+        struct dv_lib_slice *slice = &desired->slices[desired->n_slices++];
 
         slice->devices = read_devices(piece, arena, &slice->n_devices);
     }
-    return wish;
+    return desired;
 }
 
 /* "00000-x@1/2=a,b": of generation 1, one of two. */
@@ -242,18 +242,19 @@ static void what_is_there_becomes_what_is_wanted(void **state)
     };
 
     for (size_t i = 0; i < DV_COUNT(rows); i++) {
-        struct dv_lib_wish *wish = rows[i].wanted ? read_wish(rows[i].wanted, *state) : NULL;
+        struct dv_lib_desired *desired =
+            rows[i].wanted ? read_desired(rows[i].wanted, *state) : NULL;
         dv_str rest = dv_str_from_c(rows[i].existing);
         struct dv_object *existing[8];
         struct dv_lib_slice_plan plan;
         size_t n = 0;
         dv_str piece;
 
-        if (wish)
-            wish->generation = rows[i].generation;
+        if (desired)
+            desired->generation = rows[i].generation;
         while (rest.n > 0 && dv_str_split(&rest, ' ', &piece))
             existing[n++] = read_object(piece, *state);
-        dv_lib_slices_plan(wish, existing, n, *state, &plan);
+        dv_lib_slices_plan(desired, existing, n, *state, &plan);
         assert_str(print_plan(&plan, *state), rows[i].plan);
         while (n > 0)
             dv_object_unref(existing[--n]);
@@ -287,7 +288,7 @@ static void the_time_of_a_taint_stays_unless_the_driver_has_another(void **state
     };
 
     for (size_t i = 0; i < DV_COUNT(rows); i++) {
-        struct dv_lib_wish *wish = read_wish("a", *state);
+        struct dv_lib_desired *desired = read_desired("a", *state);
         struct dv_object *object = read_object(DV_STR("00000-x@1/1=a"), *state);
         struct dv_api_resource_slice slice = *(struct dv_api_resource_slice *)object->value;
         struct dv_api_device_taint wanted[] = {make_taint("k", rows[i].wanted)};
@@ -295,12 +296,12 @@ static void the_time_of_a_taint_stays_unless_the_driver_has_another(void **state
         struct dv_lib_slice_plan plan;
         struct dv_object *existing;
 
-        wish->slices[0].devices[0].taints = wanted;
-        wish->slices[0].devices[0].n_taints = 1;
+        desired->slices[0].devices[0].taints = wanted;
+        desired->slices[0].devices[0].n_taints = 1;
         slice.spec.devices[0].taints = stored;
         slice.spec.devices[0].n_taints = 1;
         existing = dv_object_new(dv_kind(DV_KIND_SLICE), &slice);
-        dv_lib_slices_plan(wish, &existing, 1, *state, &plan);
+        dv_lib_slices_plan(desired, &existing, 1, *state, &plan);
         assert_int_equal(plan.n_updates, rows[i].is_changed);
         slice.spec.devices[0].n_taints = 0; /* it was lent */
         slice.spec.devices[0].taints = NULL;
@@ -311,7 +312,7 @@ static void the_time_of_a_taint_stays_unless_the_driver_has_another(void **state
 
 static void a_new_taint_leaves_the_times_of_the_others(void **state)
 {
-    struct dv_lib_wish *wish = read_wish("b,a", *state);
+    struct dv_lib_desired *desired = read_desired("b,a", *state);
     struct dv_api_device_taint wanted[] = {make_taint("new", 0), make_taint("k", 0)};
     struct dv_api_device_taint stored[] = {make_taint("k", 100)};
     struct dv_api_device devices[] = {
@@ -321,12 +322,12 @@ static void a_new_taint_leaves_the_times_of_the_others(void **state)
     struct dv_api_resource_slice_spec old = {.devices = devices, .n_devices = 2};
     struct dv_api_resource_slice_spec spec;
 
-    wish->slices[0].devices[1].taints = wanted;
-    wish->slices[0].devices[1].n_taints = 2;
-    dv_lib_slice_fill(wish, 0, 1, &old, *state, &spec);
+    desired->slices[0].devices[1].taints = wanted;
+    desired->slices[0].devices[1].n_taints = 2;
+    dv_lib_slice_fill(desired, 0, 1, &old, *state, &spec);
     assert_false(spec.devices[1].taints[0].time_added.is_set);
     assert_int_equal(spec.devices[1].taints[1].time_added.seconds, 100);
-    assert_false(wanted[1].time_added.is_set); /* the wish is not touched */
+    assert_false(wanted[1].time_added.is_set); /* what is desired is not touched */
 }
 
 /* ---- what a server drops ---- */

@@ -1,4 +1,4 @@
-/* dra_wish.c - from a driver's pools to slices as they are wanted. */
+/* dra_desired.c - from a driver's pools to slices as they are wanted. */
 #include <stdlib.h>
 
 #include "base/arena.h"
@@ -271,39 +271,39 @@ static bool read_devices(const struct davit_dra_pool *pool, struct dv_arena *are
 }
 
 static bool read_place(const struct davit_dra_pool *pool, dv_str node, struct dv_arena *arena,
-                       struct dv_lib_wish *wish, struct dv_err *err)
+                       struct dv_lib_desired *desired, struct dv_err *err)
 {
     switch (pool->place) {
     case DAVIT_DRA_THIS_NODE:
         if (node.n == 0)
             return dv_fail(err, DV_INVALID_ARGUMENT, "it is of this node, which has no name");
-        wish->node_name = dv_str_copy(node, arena);
+        desired->node_name = dv_str_copy(node, arena);
         return true;
     case DAVIT_DRA_ALL_NODES:
-        wish->is_for_all_nodes = true;
+        desired->is_for_all_nodes = true;
         return true;
     case DAVIT_DRA_PER_DEVICE:
-        wish->is_per_device = true;
+        desired->is_per_device = true;
         return true;
     case DAVIT_DRA_SOME_NODES:
-        wish->node_selector = DV_NEW(arena, struct dv_api_node_selector);
+        desired->node_selector = DV_NEW(arena, struct dv_api_node_selector);
         if (!pool->node_selector)
             return dv_fail(err, DV_INVALID_ARGUMENT, "it has no node_selector");
-        return read_json(pool->node_selector, &dv_message_node_selector, arena, wish->node_selector,
-                         err) ||
+        return read_json(pool->node_selector, &dv_message_node_selector, arena,
+                         desired->node_selector, err) ||
                dv_wrap(err, "node_selector");
     }
     return dv_fail(err, DV_INVALID_ARGUMENT, "there is no place %d", (int)pool->place);
 }
 
-bool dv_lib_wish_make(const struct davit_dra_pool *pool, dv_str driver, dv_str node,
-                      struct dv_arena *arena, struct dv_lib_wish *wish, struct dv_err *err)
+bool dv_lib_desired_make(const struct davit_dra_pool *pool, dv_str driver, dv_str node,
+                         struct dv_arena *arena, struct dv_lib_desired *desired, struct dv_err *err)
 {
     struct reading reading = {
         .devices = DV_NEW_ARRAY(arena, struct dv_api_device, pool->n_devices),
         .sets = DV_NEW_ARRAY(arena, struct dv_api_counter_set, pool->n_counter_sets),
     };
-    struct dv_lib_wish made = {
+    struct dv_lib_desired made = {
         .driver = dv_str_copy(driver, arena),
         .generation = pool->generation,
     };
@@ -321,6 +321,6 @@ bool dv_lib_wish_make(const struct davit_dra_pool *pool, dv_str driver, dv_str n
         return dv_wrap(err, "pool %s", pool->name);
     dv_lib_slices_split(reading.devices, pool->n_devices, reading.sets, pool->n_counter_sets, arena,
                         &made.slices, &made.n_slices);
-    *wish = made;
+    *desired = made;
     return true;
 }

@@ -16,7 +16,7 @@
 
 #define DRIVER "gpu.example.com"
 
-static const char *print_slice(const struct dv_lib_wish *wish, size_t number,
+static const char *print_slice(const struct dv_lib_desired *desired, size_t number,
                                struct dv_arena *arena)
 {
     struct dv_api_resource_slice_spec spec;
@@ -24,7 +24,7 @@ static const char *print_slice(const struct dv_lib_wish *wish, size_t number,
     struct dv_buf buf;
 
     dv_buf_init(&buf, 65536);
-    dv_lib_slice_fill(wish, number, 1, NULL, arena, &spec);
+    dv_lib_slice_fill(desired, number, 1, NULL, arena, &spec);
     dv_encode_json_text(&dv_message_resource_slice_spec, &spec, NULL, DV_STR_NONE, &buf);
     text = dv_str_to_c(dv_buf_str(&buf), arena);
     dv_buf_fini(&buf);
@@ -68,17 +68,18 @@ static void all_that_a_device_has_becomes_its_slice(void **state)
     };
     struct davit_dra_pool pool = {
         .name = "p", .devices = devices, .n_devices = 1, .counter_sets = uses, .n_counter_sets = 1};
-    struct dv_lib_wish wish;
+    struct dv_lib_desired desired;
     struct dv_err err;
 
-    assert_ok(dv_lib_wish_make(&pool, DV_STR(DRIVER), DV_STR("node-1"), *state, &wish, &err), &err);
-    assert_int_equal(wish.n_slices, 2);
-    assert_string_equal(print_slice(&wish, 0, *state),
+    assert_ok(dv_lib_desired_make(&pool, DV_STR(DRIVER), DV_STR("node-1"), *state, &desired, &err),
+              &err);
+    assert_int_equal(desired.n_slices, 2);
+    assert_string_equal(print_slice(&desired, 0, *state),
                         "{\"driver\":\"gpu.example.com\",\"pool\":{\"name\":\"p\",\"generation\":1,"
                         "\"resourceSliceCount\":2},\"nodeName\":\"node-1\",\"sharedCounters\":[{"
                         "\"name\":\"whole\",\"counters\":{\"cores\":{\"value\":\"8\"}}}]}");
     assert_string_equal(
-        print_slice(&wish, 1, *state),
+        print_slice(&desired, 1, *state),
         "{\"driver\":\"gpu.example.com\",\"pool\":{\"name\":\"p\",\"generation\":1,"
         "\"resourceSliceCount\":2},\"nodeName\":\"node-1\",\"devices\":[{\"name\":\"gpu-0\","
         "\"attributes\":{\"a\":{\"int\":1},\"fast\":{\"bool\":true},\"index\":{\"int\":-3},"
@@ -105,14 +106,14 @@ static void a_pool_is_of_a_node_of_some_or_of_all(void **state)
     };
 
     for (size_t i = 0; i < DV_COUNT(rows); i++) {
-        struct dv_lib_wish wish;
+        struct dv_lib_desired desired;
         struct dv_err err;
 
-        assert_ok(
-            dv_lib_wish_make(&rows[i].pool, DV_STR(DRIVER), DV_STR("node-1"), *state, &wish, &err),
-            &err);
-        assert_non_null(strstr(print_slice(&wish, 0, *state), rows[i].text));
-        assert_null(strstr(print_slice(&wish, 0, *state), "nodeName"));
+        assert_ok(dv_lib_desired_make(&rows[i].pool, DV_STR(DRIVER), DV_STR("node-1"), *state,
+                                      &desired, &err),
+                  &err);
+        assert_non_null(strstr(print_slice(&desired, 0, *state), rows[i].text));
+        assert_null(strstr(print_slice(&desired, 0, *state), "nodeName"));
     }
 }
 
@@ -232,11 +233,11 @@ static void mistakes_in_a_pool_are_refused(void **state)
     };
 
     for (size_t i = 0; i < DV_COUNT(rows); i++) {
-        struct dv_lib_wish wish;
+        struct dv_lib_desired desired;
         struct dv_err err;
 
-        if (dv_lib_wish_make(&rows[i].pool, DV_STR(DRIVER), dv_str_from_c(rows[i].node), *state,
-                             &wish, &err))
+        if (dv_lib_desired_make(&rows[i].pool, DV_STR(DRIVER), dv_str_from_c(rows[i].node), *state,
+                                &desired, &err))
             fail_msg("accepted, but should be refused: %s", rows[i].text);
         assert_err(&err, DV_INVALID_ARGUMENT, rows[i].text);
     }
