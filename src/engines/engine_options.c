@@ -123,17 +123,17 @@ static bool add_mount(struct dv_engine_making *making, const struct dv_cdi_mount
 /* Where the number of the container's process will be found. */
 static void add_files(struct dv_engine_making *making)
 {
-    const struct dv_engine_wishes *wishes = making->wishes;
+    const struct dv_engine_settings *settings = making->settings;
 
-    if (wishes->pid_file.n > 0 && making->command->pid_file.n == 0)
+    if (settings->pid_file.n > 0 && making->command->pid_file.n == 0)
         add_pair(making,
                  making->command->kind == DV_ENGINE_RUNC ||
                          making->command->kind == DV_ENGINE_APPTAINER
                      ? "--pid-file"
                      : "--pidfile",
-                 wishes->pid_file);
-    if (wishes->cid_file.n > 0 && making->command->cid_file.n == 0)
-        add_pair(making, "--cidfile", wishes->cid_file);
+                 settings->pid_file);
+    if (settings->cid_file.n > 0 && making->command->cid_file.n == 0)
+        add_pair(making, "--cidfile", settings->cid_file);
 }
 
 /* --annotation is docker's since 24; the other two have had it for longer. */
@@ -154,7 +154,7 @@ static void add_annotations(struct dv_engine_making *making)
 static bool check_only_made(const struct dv_engine_making *making, struct dv_err *err)
 {
     if (!making->command->is_only_made ||
-        making->wishes->pid_file.n + making->wishes->cid_file.n == 0)
+        making->settings->pid_file.n + making->settings->cid_file.n == 0)
         return true;
     return dv_fail(
         err, DV_FAILED_PRECONDITION,
@@ -191,8 +191,8 @@ bool dv_engine_add_container(struct dv_engine_making *making, struct dv_err *err
 bool dv_engine_add_runc(struct dv_engine_making *making, struct dv_err *err)
 {
     (void)err;
-    if (making->wishes->bundle.n > 0)
-        add_pair(making, "--bundle", making->wishes->bundle);
+    if (making->settings->bundle.n > 0)
+        add_pair(making, "--bundle", making->settings->bundle);
     add_files(making);
     return true;
 }
@@ -305,7 +305,7 @@ bool dv_engine_add_systemd_run(struct dv_engine_making *making, struct dv_err *e
                      dv_str_printf(making->arena, "SupplementaryGroups=%u", parts->gids.v[i]));
     for (size_t i = 0; i < parts->env.n; i++)
         add_pair(making, "--setenv", parts->env.v[i]);
-    if (making->wishes->unit.n > 0 && making->command->unit.n == 0)
-        add_pair(making, "--unit", making->wishes->unit);
+    if (making->settings->unit.n > 0 && making->command->unit.n == 0)
+        add_pair(making, "--unit", making->settings->unit);
     return true;
 }

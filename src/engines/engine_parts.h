@@ -15,7 +15,7 @@ struct dv_engine_command;
 struct dv_engine_facts;
 struct dv_engine_grant;
 struct dv_engine_plan;
-struct dv_engine_wishes;
+struct dv_engine_settings;
 struct dv_err;
 
 struct dv_engine_words {
@@ -46,7 +46,7 @@ struct dv_engine_parts {
 struct dv_engine_making {
     const struct dv_engine_command *command;
     const struct dv_engine_facts *facts;
-    const struct dv_engine_wishes *wishes;
+    const struct dv_engine_settings *settings;
     const struct dv_engine_parts *parts;
     struct dv_arena *arena;
     struct dv_engine_plan *plan;

@@ -294,7 +294,7 @@ static bool plan_process(struct dv_engine_making *making, struct dv_err *err)
     struct dv_engine_plan *plan = making->plan;
     struct dv_engine_words env = {0};
 
-    if ((!making->wishes->is_isolated && !check_paths(making, err)) || !list_mounts(making, err))
+    if ((!making->settings->is_isolated && !check_paths(making, err)) || !list_mounts(making, err))
         return false;
     for (size_t i = 0; i < parts->env.n; i++)
         *dv_vec_add_in(&env, making->arena) = parts->env.v[i];
@@ -331,7 +331,7 @@ static void join_words(struct dv_engine_making *making)
 {
     const struct dv_engine_command *command = making->command;
     struct dv_engine_words words = {0};
-    size_t skips = making->wishes->bundle.n > 0 ? command->bundle_word : command->n_words;
+    size_t skips = making->settings->bundle.n > 0 ? command->bundle_word : command->n_words;
 
     for (size_t i = 0; i < command->n_words; i++) {
         for (size_t k = 0; i == command->options && k < making->added.n; k++)
@@ -346,7 +346,7 @@ static void join_words(struct dv_engine_making *making)
 }
 
 bool dv_engine_plan(const struct dv_engine_command *command, const struct dv_engine_facts *facts,
-                    const struct dv_engine_grant *grant, const struct dv_engine_wishes *wishes,
+                    const struct dv_engine_grant *grant, const struct dv_engine_settings *settings,
                     struct dv_arena *arena, struct dv_engine_plan *plan, struct dv_err *err)
 {
     bool (*const adders[DV_N_ENGINES])(struct dv_engine_making *, struct dv_err *) = {
@@ -361,7 +361,7 @@ bool dv_engine_plan(const struct dv_engine_command *command, const struct dv_eng
     bool has_cdi = grant->are_names_found && takes_cdi(command, facts);
     struct dv_engine_plan made = {0};
     struct dv_engine_parts parts;
-    struct dv_engine_making making = {command, facts, wishes, &parts, arena, &made, {0}, {0}};
+    struct dv_engine_making making = {command, facts, settings, &parts, arena, &made, {0}, {0}};
 
     gather(grant, has_cdi, arena, &parts);
     if (command->kind != DV_ENGINE_RUNC && !check_expressible(&making, err))

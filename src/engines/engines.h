@@ -119,7 +119,7 @@ struct dv_engine_plan {
 };
 
 /* How the command is made. */
-struct dv_engine_wishes {
+struct dv_engine_settings {
     bool is_isolated; /* a process gets a /dev of its own, so that mounts and other paths are
                          possible */
     dv_str pid_file;  /* where the engine is to write the process's number; empty: not */
@@ -133,7 +133,7 @@ struct dv_engine_wishes {
 DV_CHECKED bool dv_engine_plan(const struct dv_engine_command *command,
                                const struct dv_engine_facts *facts,
                                const struct dv_engine_grant *grant,
-                               const struct dv_engine_wishes *wishes, struct dv_arena *arena,
+                               const struct dv_engine_settings *settings, struct dv_arena *arena,
                                struct dv_engine_plan *plan, struct dv_err *err);
 
 /* The config for another folder than its bundle's: `config` with what was granted, and with the

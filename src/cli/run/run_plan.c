@@ -257,19 +257,19 @@ static bool needs_folder(const struct dv_engine_command *command)
 
 static bool make_folder(struct dv_cli *cli, const struct dv_engine_command *command,
                         const struct dv_engine_grant *given, struct dv_run_folder *folder,
-                        struct dv_engine_wishes *wishes, struct dv_err *err)
+                        struct dv_engine_settings *settings, struct dv_err *err)
 {
     if (!folder || !needs_folder(command))
         return true;
     if (!dv_run_folder_make(cli->arena, folder, err))
         return false;
     if (command->kind == DV_ENGINE_DOCKER)
-        wishes->cid_file = dv_str_printf(cli->arena, "%.*s/cid", DV_FMT(folder->path));
+        settings->cid_file = dv_str_printf(cli->arena, "%.*s/cid", DV_FMT(folder->path));
     else
-        wishes->pid_file = dv_str_printf(cli->arena, "%.*s/pid", DV_FMT(folder->path));
+        settings->pid_file = dv_str_printf(cli->arena, "%.*s/pid", DV_FMT(folder->path));
     if (command->kind != DV_ENGINE_RUNC)
         return true;
-    wishes->bundle = folder->path;
+    settings->bundle = folder->path;
     return write_bundle(cli, command, given, folder, err);
 }
 
@@ -277,7 +277,7 @@ bool dv_run_plan_make(struct dv_cli *cli, const struct dv_engine_command *comman
                       const NodeV1__LeaseGrant *grant, struct dv_run_folder *folder,
                       struct dv_cli_specs *specs, struct dv_engine_plan *plan, struct dv_err *err)
 {
-    struct dv_engine_wishes wishes = {.is_isolated = cli->is_isolated};
+    struct dv_engine_settings settings = {.is_isolated = cli->is_isolated};
     dv_str *names = DV_NEW_ARRAY(cli->arena, dv_str, grant->n_cdi_devices);
     struct dv_cdi_edits edits = {0};
     struct dv_oci_options options;
@@ -291,10 +291,10 @@ bool dv_run_plan_make(struct dv_cli *cli, const struct dv_engine_command *comman
     if (grant->n_cdi_devices + grant->n_annotations > 0)
         ask_facts(command, cli->arena, &facts, &places);
     if (command->kind == DV_ENGINE_SYSTEMD_RUN && folder && !command->is_scope)
-        wishes.unit = dv_str_printf(cli->arena, "davit-run-%s", grant->lease->id);
+        settings.unit = dv_str_printf(cli->arena, "davit-run-%s", grant->lease->id);
     return resolve(cli, specs, &places, &edits, &given, err) &&
-           make_folder(cli, command, &given, folder, &wishes, err) &&
-           dv_engine_plan(command, &facts, &given, &wishes, cli->arena, plan, err);
+           make_folder(cli, command, &given, folder, &settings, err) &&
+           dv_engine_plan(command, &facts, &given, &settings, cli->arena, plan, err);
 }
 
 /* ---- what was started ---- */

@@ -62,7 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     const struct dv_engine_grant grant = {.options = &options};
-    const struct dv_engine_wishes wishes = {0};
+    const struct dv_engine_settings settings = {0};
     const struct dv_engine_facts facts = {
         .version = dv_engine_version_parse((dv_str){(const char *)data, size})};
     dv_str rest = {(const char *)data, size};
@@ -80,7 +80,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!dv_engine_parse(words, n, forced, &command, &err))
         return 0;
     assert(command.program < n && command.options <= command.rest && command.rest < n);
-    if (!dv_engine_plan(&command, &facts, &grant, &wishes, arena, &plan, &err))
+    if (!dv_engine_plan(&command, &facts, &grant, &settings, arena, &plan, &err))
         return 0;
     check_words(&command, &plan);
     check_again(&command, &plan, forced);

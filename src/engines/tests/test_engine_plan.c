@@ -60,7 +60,7 @@ struct plan_case {
     const struct dv_oci_options *options;
     const char *edits; /* of v.com/c=d; NULL: no CDI device was granted */
     struct dv_engine_facts facts;
-    struct dv_engine_wishes wishes;
+    struct dv_engine_settings settings;
     const char *want; /* the words; or a part of the message, after '!' */
     const char *note; /* a part of the first one; NULL: none */
 };
@@ -82,7 +82,7 @@ static void check(const struct plan_case *test)
 
     assert_ok(dv_cdi_resolve(index, &name, 1, arena, &edits, &err), &err);
     assert_ok(dv_engine_parse(words, n, DV_STR_NONE, &command, &err), &err);
-    if (!dv_engine_plan(&command, &test->facts, &grant, &test->wishes, arena, &plan, &err)) {
+    if (!dv_engine_plan(&command, &test->facts, &grant, &test->settings, arena, &plan, &err)) {
         assert_int_equal(err.code, DV_FAILED_PRECONDITION);
         if (test->want[0] != '!' || !strstr(err.msg, test->want + 1))
             fail_msg("%s: %s", test->line, err.msg);
@@ -201,7 +201,7 @@ static const struct plan_case containers[] = {
      .want = "!without permissions"},
     {                                                                                                                                                                                                                                                                                                                                                                                      .line = "podman create img",
      .options = &none,
-     .wishes = {.pid_file = DV_STR_INIT("/p")},
+     .settings = {.pid_file = DV_STR_INIT("/p")},
      .want = "!use podman run"},
  /* what can be done without */
     {                                                                                                                                                                                                                                                                                                                                                                                   .line = "docker run img",
@@ -217,15 +217,15 @@ static const struct plan_case containers[] = {
  /* files that tell of the container's process */
     {                                                                                                                                                                                                                                                                                                                                                              .line = "podman run img",
      .options = &none,
-     .wishes = {.pid_file = DV_STR_INIT("/p")},
+     .settings = {.pid_file = DV_STR_INIT("/p")},
      .want = "podman run --pidfile /p img"},
     {                                                                                                                                                                                                                                                                                                                                                                                    .line = "podman run --pidfile /mine img",
      .options = &none,
-     .wishes = {.pid_file = DV_STR_INIT("/p")},
+     .settings = {.pid_file = DV_STR_INIT("/p")},
      .want = "podman run --pidfile /mine img"},
     {                                                                                                                                                                                                                                                                                                                                                                                                 .line = "docker run img",
      .options = &none,
-     .wishes = {.cid_file = DV_STR_INIT("/c")},
+     .settings = {.cid_file = DV_STR_INIT("/c")},
      .want = "docker run --cidfile /c img"},
     {                                                                                                                                                                                                                                                                                                                                                                                                 .line = "podman run img",
      .options = &none,
@@ -243,16 +243,16 @@ static void containers_get_options(void **state)
 static const struct plan_case others[] = {
     {.line = "runc run c",
      .options = &whole,
-     .wishes = {.bundle = DV_STR_INIT("/b2")},
+     .settings = {.bundle = DV_STR_INIT("/b2")},
      .want = "runc run --bundle /b2 c"                                                             },
     {.line = "crun run -b /b1 --detach c",
      .options = &whole,
-     .wishes = {.bundle = DV_STR_INIT("/b2"), .pid_file = DV_STR_INIT("/p")},
+     .settings = {.bundle = DV_STR_INIT("/b2"), .pid_file = DV_STR_INIT("/p")},
      .want = "crun run --bundle /b2 --pid-file /p --detach c"                                      },
     {.line = "runc run --bundle=/b1 c",
      .options = &none,
      .edits = HOOK,
-     .wishes = {.bundle = DV_STR_INIT("/b2")},
+     .settings = {.bundle = DV_STR_INIT("/b2")},
      .want = "runc run --bundle /b2 c"},
     {.line = "apptainer exec x.sif true",
      .options = &whole,
@@ -274,7 +274,7 @@ static const struct plan_case others[] = {
      .want = "!with --oci"},
     {.line = "apptainer instance start x.sif me",
      .options = &none,
-     .wishes = {.pid_file = DV_STR_INIT("/p")},
+     .settings = {.pid_file = DV_STR_INIT("/p")},
      .want = "apptainer instance start --pid-file /p x.sif me"                                                                              },
     {.line = "systemd-run -u x sleep 1",
      .options = &whole,
@@ -282,7 +282,7 @@ static const struct plan_case others[] = {
              "BindReadOnlyPaths=/host/in:/in --setenv A=1 -u x sleep 1"                                                                                          },
     {.line = "systemd-run sleep 1",
      .options = &few,
-     .wishes = {.unit = DV_STR_INIT("davit-1")},
+     .settings = {.unit = DV_STR_INIT("davit-1")},
      .want = "systemd-run --property 'DeviceAllow=/dev/a rw' --setenv A=1 --unit davit-1 sleep 1"                           },
     {.line = "systemd-run sleep 1",
      .options = &none,
@@ -311,15 +311,15 @@ static const struct plan_case processes[] = {
      .want = "sudo -u ada env A=1 python3 x.py"                                                                },
     {                                                       .line = "sudo -E python3 x.py",                                     .options = &few,                                                    .want = "sudo -E python3 x.py" },
     { .line = "python3 x.py",                                                                   .options = &whole,                                                             .want = "!mounted on /in"                                                                                           },
-    {                                                                                                                                                                   .line = "python3 x.py",
+    {                                                                                                                                                                 .line = "python3 x.py",
      .options = &whole,
-     .wishes = {.is_isolated = true},
+     .settings = {.is_isolated = true},
      .want = "python3 x.py"},
     {          .line = "python3 x.py",                                                                   .options = &none,                                                             .edits = EDITS,                                                                                             .want = "!seen as /dev/b"},
     {                                                                                                                                                                                    .line = "python3 x.py",
      .options = &none,
      .edits = EDITS,
-     .wishes = {.is_isolated = true},
+     .settings = {.is_isolated = true},
      .want = "python3 x.py"},
     {                                                                                                                                                                                  .line = "python3 x.py",
      .options = &none,
@@ -350,7 +350,7 @@ static void a_process_gets_what_its_container_would(void **state)
     const dv_str name = DV_STR("v.com/c=d");
     const dv_str word = DV_STR("true");
     const struct dv_engine_facts facts = {0};
-    const struct dv_engine_wishes wishes = {.is_isolated = true};
+    const struct dv_engine_settings settings = {.is_isolated = true};
     struct dv_cdi_edits edits;
     struct dv_engine_grant grant = {&whole, &name, 1, &edits, true};
     struct dv_engine_command command;
@@ -360,7 +360,7 @@ static void a_process_gets_what_its_container_would(void **state)
     (void)state;
     assert_ok(dv_cdi_resolve(index, &name, 1, arena, &edits, &err), &err);
     assert_ok(dv_engine_parse(&word, 1, DV_STR_NONE, &command, &err), &err);
-    assert_ok(dv_engine_plan(&command, &facts, &grant, &wishes, arena, &plan, &err), &err);
+    assert_ok(dv_engine_plan(&command, &facts, &grant, &settings, arena, &plan, &err), &err);
     assert_str(dv_str_from_c(join_words(plan.env, plan.n_env, arena)),
                "A=2 NVIDIA_VISIBLE_DEVICES=GPU-1 CUDA_VISIBLE_DEVICES=GPU-1");
     assert_int_equal(plan.n_nodes, 1); /* the same path: the CDI device's counts */
