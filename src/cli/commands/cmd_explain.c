@@ -51,11 +51,11 @@ static const struct dv_cli_target *read_target(const struct dv_cli *cli, struct 
 /* ---- one answer ---- */
 
 static bool find_nodes(const struct dv_cli *cli, const struct dv_cli_world *world,
-                       const struct dv_cli_wish *wish, struct dv_cli_nodes *nodes,
+                       const struct dv_cli_explain_subject *subject, struct dv_cli_nodes *nodes,
                        struct dv_err *err)
 {
-    return wish->pending.n == 0 || wish->is_hopeless ||
-           dv_cli_world_nodes(world, cli->node.n ? cli->node : wish->node, nodes, err);
+    return subject->pending.n == 0 || subject->is_hopeless ||
+           dv_cli_world_nodes(world, cli->node.n ? cli->node : subject->node, nodes, err);
 }
 
 /* Explains one claim or pod, as text or as data, where `doc` is set. */
@@ -64,9 +64,9 @@ static enum dv_exit explain_one(struct dv_cli *cli, struct dv_cli_world *world,
 {
     const struct dv_cli_target *target = question->target;
     struct dv_cli_nodes nodes = {0};
-    struct dv_cli_wish wish;
+    struct dv_cli_explain_subject subject;
     struct dv_cli_explain explain = {
-        .wish = &wish,
+        .subject = &subject,
         .nodes = &nodes,
         .arena = cli->arena,
         .is_all = cli->is_all,
@@ -75,10 +75,11 @@ static enum dv_exit explain_one(struct dv_cli *cli, struct dv_cli_world *world,
     struct dv_err err;
     bool ok;
 
-    if (!dv_cli_wish_find(world, target->kind->id, world->namespace, target->name, &wish, &err) ||
-        !find_nodes(cli, world, &wish, &nodes, &err))
+    if (!dv_cli_explain_subject_find(world, target->kind->id, world->namespace, target->name,
+                                     &subject, &err) ||
+        !find_nodes(cli, world, &subject, &nodes, &err))
         return dv_cli_complain("%s", err.msg);
-    question->is_settled = wish.pending.n == 0 && wish.obstacles.n == 0;
+    question->is_settled = subject.pending.n == 0 && subject.obstacles.n == 0;
     explain.inventory = dv_cli_world_inventory(world);
     ok = doc ? dv_cli_explain_data(&explain, doc) : dv_cli_explain_print(&explain, buf);
     dv_inventory_free(explain.inventory);
@@ -89,9 +90,7 @@ static enum dv_exit explain_one(struct dv_cli *cli, struct dv_cli_world *world,
 static bool is_waiting(const struct dv_api_pod *pod)
 {
     return pod->spec.node_name.n == 0 && pod->spec.n_resource_claims > 0 &&
-           !pod->metadata.deletion_timestamp.is_set &&
-           !dv_str_eq(pod->status.phase, DV_STR("Succeeded")) &&
-           !dv_str_eq(pod->status.phase, DV_STR("Failed"));
+           !pod->metadata.deletion_timestamp.is_set && !dv_pod_is_terminal(pod);
 }
 
 static void add_line(struct dv_cli *cli, const struct dv_cli_explain *explain,
@@ -128,17 +127,17 @@ static enum dv_exit explain_all(struct dv_cli *cli, struct dv_cli_world *world,
     for (size_t i = 0; ok && i < pods->n; i++) {
         const struct dv_api_pod *pod = pods->v[i]->value;
         struct dv_cli_nodes nodes = {0};
-        struct dv_cli_wish wish;
+        struct dv_cli_explain_subject subject;
         struct dv_cli_explain explain = {
-            .wish = &wish, .inventory = inventory, .nodes = &nodes, .arena = cli->arena};
+            .subject = &subject, .inventory = inventory, .nodes = &nodes, .arena = cli->arena};
         struct dv_json *one;
 
         if (!is_waiting(pod))
             continue;
         n++;
-        ok = dv_cli_wish_find(world, DV_KIND_POD, pod->metadata.namespace, pod->metadata.name,
-                              &wish, &err) &&
-             find_nodes(cli, world, &wish, &nodes, &err);
+        ok = dv_cli_explain_subject_find(world, DV_KIND_POD, pod->metadata.namespace,
+                                         pod->metadata.name, &subject, &err) &&
+             find_nodes(cli, world, &subject, &nodes, &err);
         if (ok && !doc) {
             add_line(cli, &explain, pod, &table, &all_ok);
         } else if (ok) {

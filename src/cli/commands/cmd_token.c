@@ -98,23 +98,23 @@ static void set_list(struct dv_json *object, const char *key, const dv_str *text
         dv_json_set(object, dv_str_from_c(key), list, arena);
 }
 
-static dv_str print_wish(const struct dv_cli *cli)
+static dv_str print_request(const struct dv_cli *cli)
 {
-    struct dv_json *wish = dv_json_new_object(cli->arena);
+    struct dv_json *request = dv_json_new_object(cli->arena);
     DV_CLEANUP(dv_buf_fini) struct dv_buf buf;
 
-    set_text(wish, "driver", cli->driver, cli->arena);
-    set_text(wish, "node", cli->node, cli->arena);
-    set_text(wish, "admin", cli->admin, cli->arena);
+    set_text(request, "driver", cli->driver, cli->arena);
+    set_text(request, "node", cli->node, cli->arena);
+    set_text(request, "admin", cli->admin, cli->arena);
     if (cli->is_all_nodes)
-        dv_json_set(wish, DV_STR("allNodes"), dv_json_new_bool(true, cli->arena), cli->arena);
-    set_list(wish, "pools", cli->pools, cli->n_pools, cli->arena);
-    set_list(wish, "also", cli->also, cli->n_also, cli->arena);
+        dv_json_set(request, DV_STR("allNodes"), dv_json_new_bool(true, cli->arena), cli->arena);
+    set_list(request, "pools", cli->pools, cli->n_pools, cli->arena);
+    set_list(request, "also", cli->also, cli->n_also, cli->arena);
     if (cli->ttl_ms)
-        dv_json_set(wish, DV_STR("lifetimeSeconds"),
+        dv_json_set(request, DV_STR("lifetimeSeconds"),
                     dv_json_new_u64(cli->ttl_ms / 1000, cli->arena), cli->arena);
     dv_buf_init(&buf, BODY_BYTES_MAX);
-    dv_json_print(wish, NULL, &buf);
+    dv_json_print(request, NULL, &buf);
     return dv_str_copy(dv_buf_str(&buf), cli->arena);
 }
 
@@ -166,7 +166,7 @@ static enum dv_exit create(struct dv_cli_api *api)
         .method = DV_STR("POST"),
         .path = DV_STR(TOKENS_PATH),
         .content_type = DV_STR("application/json"),
-        .body = print_wish(cli),
+        .body = print_request(cli),
     };
     struct dv_json *made;
     struct dv_err err;
@@ -260,7 +260,7 @@ static enum dv_exit list(struct dv_cli_api *api)
 
 /* ---- the verb ---- */
 
-static bool has_wish(const struct dv_cli *cli)
+static bool has_create_options(const struct dv_cli *cli)
 {
     return cli->driver.n || cli->node.n || cli->is_all_nodes || cli->n_pools || cli->n_also ||
            cli->admin.n || cli->ttl_ms || cli->kubeconfig_out.n;
@@ -295,14 +295,14 @@ static bool check_create(const struct dv_cli *cli, struct dv_err *err)
 
 static bool check_list(const struct dv_cli *cli, struct dv_err *err)
 {
-    if (cli->n_words > 1 || has_wish(cli))
+    if (cli->n_words > 1 || has_create_options(cli))
         return dv_fail(err, DV_INVALID_ARGUMENT, "list takes no words, and no options of create");
     return true;
 }
 
 static bool check_revoke(const struct dv_cli *cli, struct dv_err *err)
 {
-    if (cli->n_words < 2 || has_wish(cli))
+    if (cli->n_words < 2 || has_create_options(cli))
         return dv_fail(err, DV_INVALID_ARGUMENT,
                        "revoke takes ids, as davit token list shows them");
     for (size_t i = 1; i < cli->n_words; i++)

@@ -20,23 +20,23 @@ static void describe_tolerations(const struct dv_describe *d, unsigned level,
     }
 }
 
-static void describe_wish(const struct dv_describe *d, unsigned level,
-                          const struct dv_api_exact_device_request *wish)
+static void describe_exact(const struct dv_describe *d, unsigned level,
+                           const struct dv_api_exact_device_request *exactly)
 {
-    bool is_all = dv_str_eq(wish->allocation_mode, DV_STR("All"));
+    bool is_all = dv_str_eq(exactly->allocation_mode, DV_STR("All"));
 
-    dv_describe_text(d, level, "Class", wish->device_class_name);
+    dv_describe_text(d, level, "Class", exactly->device_class_name);
     if (is_all)
         dv_describe_line(d, level, "Devices", "all that match");
     else
-        dv_describe_line(d, level, "Devices", "%" PRId64, wish->count ? wish->count : 1);
-    if (wish->admin_access && *wish->admin_access)
+        dv_describe_line(d, level, "Devices", "%" PRId64, exactly->count ? exactly->count : 1);
+    if (exactly->admin_access && *exactly->admin_access)
         dv_describe_line(d, level, "Admin access", "true");
-    dv_describe_selectors(d, level, wish->selectors, wish->n_selectors);
-    describe_tolerations(d, level, wish->tolerations, wish->n_tolerations);
-    if (wish->capacity)
-        dv_describe_quantities(d, level, "Capacity", wish->capacity->requests,
-                               wish->capacity->n_requests);
+    dv_describe_selectors(d, level, exactly->selectors, exactly->n_selectors);
+    describe_tolerations(d, level, exactly->tolerations, exactly->n_tolerations);
+    if (exactly->capacity)
+        dv_describe_quantities(d, level, "Capacity", exactly->capacity->requests,
+                               exactly->capacity->n_requests);
 }
 
 static void describe_request(const struct dv_describe *d, unsigned level,
@@ -47,13 +47,13 @@ static void describe_request(const struct dv_describe *d, unsigned level,
     dv_describe_line(d, level, dv_str_to_c(request->name, d->arena), "%s",
                      request->n_first_available > 0 ? "the first of these that is available" : "");
     if (exactly)
-        describe_wish(d, level + 1, exactly);
+        describe_exact(d, level + 1, exactly);
     for (size_t i = 0; i < request->n_first_available; i++) {
         const struct dv_api_device_sub_request *sub = &request->first_available[i];
         const struct dv_api_exact_device_request alternative = dv_alternative_as_request(sub);
 
         dv_describe_line(d, level + 1, dv_str_to_c(sub->name, d->arena), "%s", "");
-        describe_wish(d, level + 2, &alternative);
+        describe_exact(d, level + 2, &alternative);
     }
 }
 

@@ -22,11 +22,11 @@ static const char *plain(const struct dv_cli_explain *explain, dv_str text)
 
 static void print_obstacles(const struct dv_cli_explain *explain, struct dv_buf *buf)
 {
-    const struct dv_cli_wish *wish = explain->wish;
+    const struct dv_cli_explain_subject *subject = explain->subject;
 
-    for (size_t i = 0; i < wish->obstacles.n; i++)
-        dv_buf_printf(buf, "%s cannot be allocated: %s\n", plain(explain, wish->what),
-                      plain(explain, wish->obstacles.v[i]));
+    for (size_t i = 0; i < subject->obstacles.n; i++)
+        dv_buf_printf(buf, "%s cannot be allocated: %s\n", plain(explain, subject->what),
+                      plain(explain, subject->obstacles.v[i]));
 }
 
 static void print_results(const struct dv_cli_explain *explain, const struct dv_cli_claims *claims,
@@ -53,7 +53,7 @@ static void print_results(const struct dv_cli_explain *explain, const struct dv_
 
 static void print_allocated(const struct dv_cli_explain *explain, struct dv_buf *buf)
 {
-    const struct dv_cli_claims *claims = &explain->wish->allocated;
+    const struct dv_cli_claims *claims = &explain->subject->allocated;
     const struct dv_api_allocation_result **allocations =
         DV_NEW_ARRAY(explain->arena, const struct dv_api_allocation_result *, claims->n);
 
@@ -68,7 +68,7 @@ static void print_allocated(const struct dv_cli_explain *explain, struct dv_buf 
     }
     dv_buf_add_char(buf, '\n');
     print_results(explain, claims, allocations, buf);
-    if (explain->wish->pending.n > 0 && !explain->wish->is_hopeless)
+    if (explain->subject->pending.n > 0 && !explain->subject->is_hopeless)
         dv_buf_add_char(buf, '\n');
 }
 
@@ -96,7 +96,7 @@ static void print_request(const struct dv_cli_explain *explain,
     struct dv_table table;
 
     dv_buf_add_char(buf, '\n');
-    if (explain->wish->pending.n > 1)
+    if (explain->subject->pending.n > 1)
         dv_buf_printf(buf, "claim %s, ", plain(explain, request->claim));
     dv_buf_printf(buf, "request %s: %" PRIu64 " wanted", plain(explain, request->request),
                   request->n_wanted);
@@ -131,7 +131,7 @@ static void print_request(const struct dv_cli_explain *explain,
 static void print_node(const struct dv_cli_explain *explain, const struct dv_cli_verdict *verdict,
                        struct dv_buf *buf)
 {
-    const struct dv_cli_claims *claims = &explain->wish->pending;
+    const struct dv_cli_claims *claims = &explain->subject->pending;
     const struct dv_api_allocation_result **allocations;
     const struct dv_api_allocation_result *made;
     struct dv_explanation explanation;
@@ -177,7 +177,7 @@ static void print_nodes(const struct dv_cli_explain *explain,
 static void print_verdicts(const struct dv_cli_explain *explain,
                            const struct dv_cli_verdicts *verdicts, struct dv_buf *buf)
 {
-    const char *what = plain(explain, explain->wish->what);
+    const char *what = plain(explain, explain->subject->what);
     bool fits = verdicts->n_fitting > 0;
 
     if (verdicts->n == 1)
@@ -195,40 +195,40 @@ static void print_verdicts(const struct dv_cli_explain *explain,
 
 bool dv_cli_explain_print(const struct dv_cli_explain *explain, struct dv_buf *buf)
 {
-    const struct dv_cli_wish *wish = explain->wish;
+    const struct dv_cli_explain_subject *subject = explain->subject;
     struct dv_cli_verdicts verdicts;
 
     print_obstacles(explain, buf);
     print_allocated(explain, buf);
-    if (wish->is_hopeless)
+    if (subject->is_hopeless)
         return false;
-    if (wish->pending.n == 0) {
-        if (wish->obstacles.n == 0 && wish->allocated.n == 0)
-            dv_buf_printf(buf, "%s has no claims\n", plain(explain, wish->what));
-        return wish->obstacles.n == 0;
+    if (subject->pending.n == 0) {
+        if (subject->obstacles.n == 0 && subject->allocated.n == 0)
+            dv_buf_printf(buf, "%s has no claims\n", plain(explain, subject->what));
+        return subject->obstacles.n == 0;
     }
-    if (wish->obstacles.n > 0 && wish->allocated.n == 0)
+    if (subject->obstacles.n > 0 && subject->allocated.n == 0)
         dv_buf_add_char(buf, '\n');
     verdicts = dv_cli_judge_all(explain);
     print_verdicts(explain, &verdicts, buf);
-    return wish->obstacles.n == 0 && verdicts.n_fitting > 0;
+    return subject->obstacles.n == 0 && verdicts.n_fitting > 0;
 }
 
 void dv_cli_explain_line(const struct dv_cli_explain *explain, struct dv_cli_line *line)
 {
-    const struct dv_cli_wish *wish = explain->wish;
+    const struct dv_cli_explain_subject *subject = explain->subject;
     struct dv_cli_verdicts verdicts = {0};
 
     *line = (struct dv_cli_line){.n_nodes = explain->nodes->n};
-    if (wish->obstacles.n > 0)
-        line->why = wish->obstacles.v[0];
-    if (wish->pending.n == 0 || wish->is_hopeless) {
-        line->is_ok = wish->obstacles.n == 0;
+    if (subject->obstacles.n > 0)
+        line->why = subject->obstacles.v[0];
+    if (subject->pending.n == 0 || subject->is_hopeless) {
+        line->is_ok = subject->obstacles.n == 0;
         return;
     }
     verdicts = dv_cli_judge_all(explain);
     line->n_fitting = verdicts.n_fitting;
-    line->is_ok = wish->obstacles.n == 0 && verdicts.n_fitting > 0;
+    line->is_ok = subject->obstacles.n == 0 && verdicts.n_fitting > 0;
     if (line->why.n == 0 && verdicts.n > 0) {
         line->nearest = verdicts.v[0].node->name;
         line->why = dv_cli_short_summary(explain, &verdicts.v[0]);

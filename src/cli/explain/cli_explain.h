@@ -24,7 +24,7 @@ struct dv_cli_claims {
 };
 
 /* The claims that are to be allocated together. */
-struct dv_cli_wish {
+struct dv_cli_explain_subject {
     dv_str what;                    /* "claim default/a" */
     struct dv_cli_claims pending;   /* without an allocation */
     struct dv_cli_claims allocated; /* with one */
@@ -40,12 +40,13 @@ struct dv_cli_wish {
 /* Finds one claim, or those of a pod. A claim that is not made yet is as its template says.
  * DV_NOT_FOUND: there is no such object; the message names the namespaces that have one of that
  * name. */
-DV_CHECKED bool dv_cli_wish_find(const struct dv_cli_world *world, enum dv_kind_id kind,
-                                 dv_str namespace, dv_str name, struct dv_cli_wish *wish,
-                                 struct dv_err *err);
+DV_CHECKED bool dv_cli_explain_subject_find(const struct dv_cli_world *world, enum dv_kind_id kind,
+                                            dv_str namespace, dv_str name,
+                                            struct dv_cli_explain_subject *subject,
+                                            struct dv_err *err);
 
 struct dv_cli_explain {
-    const struct dv_cli_wish *wish;
+    const struct dv_cli_explain_subject *subject;
     struct dv_inventory *inventory;
     const struct dv_cli_nodes *nodes;
     struct dv_arena *arena;

@@ -60,7 +60,7 @@ static struct dv_json *verdict_node(const struct dv_cli_explain *explain,
         [DV_ALLOC_FAILED] = "failed",   [DV_ALLOC_NODE_FAILED] = "node-failed",
         [DV_ALLOC_GAVE_UP] = "gave-up",
     };
-    const struct dv_cli_claims *claims = &explain->wish->pending;
+    const struct dv_cli_claims *claims = &explain->subject->pending;
     struct dv_arena *arena = explain->arena;
     struct dv_json *object = dv_json_new_object(arena);
     struct dv_json *list = dv_json_new_array(arena);
@@ -88,7 +88,7 @@ static struct dv_json *verdict_node(const struct dv_cli_explain *explain,
 
 bool dv_cli_explain_data(const struct dv_cli_explain *explain, struct dv_json **doc)
 {
-    const struct dv_cli_wish *wish = explain->wish;
+    const struct dv_cli_explain_subject *subject = explain->subject;
     struct dv_arena *arena = explain->arena;
     struct dv_json *object = dv_json_new_object(arena);
     struct dv_json *obstacles = dv_json_new_array(arena);
@@ -97,17 +97,18 @@ bool dv_cli_explain_data(const struct dv_cli_explain *explain, struct dv_json **
     struct dv_cli_verdicts verdicts = {0};
     bool ok;
 
-    if (wish->pending.n > 0 && !wish->is_hopeless)
+    if (subject->pending.n > 0 && !subject->is_hopeless)
         verdicts = dv_cli_judge_all(explain);
-    ok = wish->obstacles.n == 0 && (wish->pending.n == 0 || verdicts.n_fitting > 0);
-    set_text(object, "subject", wish->what, arena);
+    ok = subject->obstacles.n == 0 && (subject->pending.n == 0 || verdicts.n_fitting > 0);
+    set_text(object, "subject", subject->what, arena);
     dv_json_set(object, DV_STR("canBeAllocated"), dv_json_new_bool(ok, arena), arena);
-    for (size_t i = 0; i < wish->obstacles.n; i++)
-        dv_json_append(obstacles, dv_json_new_str(wish->obstacles.v[i], arena));
+    for (size_t i = 0; i < subject->obstacles.n; i++)
+        dv_json_append(obstacles, dv_json_new_str(subject->obstacles.v[i], arena));
     dv_json_set(object, DV_STR("obstacles"), obstacles, arena);
-    for (size_t i = 0; i < wish->allocated.n; i++)
-        dv_json_append(allocated, allocation_node(wish->allocated.v[i],
-                                                  wish->allocated.v[i]->status.allocation, arena));
+    for (size_t i = 0; i < subject->allocated.n; i++)
+        dv_json_append(allocated,
+                       allocation_node(subject->allocated.v[i],
+                                       subject->allocated.v[i]->status.allocation, arena));
     dv_json_set(object, DV_STR("allocated"), allocated, arena);
     for (size_t i = 0; i < verdicts.n; i++)
         dv_json_append(nodes, verdict_node(explain, &verdicts.v[i]));

@@ -15,16 +15,16 @@
 #define COST_MAX (2 * DV_ALLOC_COST_MAX)
 
 /* A claim that has its devices already, elsewhere; NULL: none. */
-static const struct dv_api_resource_claim *foreign_claim(const struct dv_cli_wish *wish,
-                                                         const struct dv_alloc_node *node)
+static const struct dv_api_resource_claim *
+foreign_claim(const struct dv_cli_explain_subject *subject, const struct dv_alloc_node *node)
 {
-    for (size_t i = 0; i < wish->allocated.n; i++) {
+    for (size_t i = 0; i < subject->allocated.n; i++) {
         const struct dv_api_node_selector *selector =
-            wish->allocated.v[i]->status.allocation->node_selector;
+            subject->allocated.v[i]->status.allocation->node_selector;
 
         if (selector &&
             !dv_node_selector_matches(selector, node->name, node->labels, node->n_labels))
-            return wish->allocated.v[i];
+            return subject->allocated.v[i];
     }
     return NULL;
 }
@@ -33,7 +33,7 @@ void dv_cli_judge(const struct dv_cli_explain *explain, const struct dv_alloc_no
                   uint64_t cost_max, struct dv_arena *arena, struct dv_explanation *explanation)
 {
     const struct dv_alloc_options options = {.cost_max = cost_max};
-    const struct dv_api_resource_claim *foreign = foreign_claim(explain->wish, node);
+    const struct dv_api_resource_claim *foreign = foreign_claim(explain->subject, node);
 
     if (foreign) {
         *explanation = (struct dv_explanation){
@@ -44,8 +44,8 @@ void dv_cli_judge(const struct dv_cli_explain *explain, const struct dv_alloc_no
         };
         return;
     }
-    dv_alloc_explain(explain->inventory, node, explain->wish->pending.v, explain->wish->pending.n,
-                     &options, arena, explanation);
+    dv_alloc_explain(explain->inventory, node, explain->subject->pending.v,
+                     explain->subject->pending.n, &options, arena, explanation);
 }
 
 static void measure(const struct dv_explanation *explanation, struct dv_cli_verdict *verdict)
@@ -132,7 +132,7 @@ const struct dv_api_allocation_result *dv_cli_allocate(const struct dv_cli_expla
     struct dv_alloc_result result;
     struct dv_err err;
 
-    dv_allocate(explain->inventory, node, explain->wish->pending.v, explain->wish->pending.n,
+    dv_allocate(explain->inventory, node, explain->subject->pending.v, explain->subject->pending.n,
                 &options, explain->arena, &result, &err);
     return result.outcome == DV_ALLOC_DONE ? result.allocations : NULL;
 }
@@ -140,7 +140,7 @@ const struct dv_api_allocation_result *dv_cli_allocate(const struct dv_cli_expla
 dv_str dv_cli_short_summary(const struct dv_cli_explain *explain,
                             const struct dv_cli_verdict *verdict)
 {
-    dv_str prefix = dv_str_printf(explain->arena, "%.*s, ", DV_FMT(explain->wish->what));
+    dv_str prefix = dv_str_printf(explain->arena, "%.*s, ", DV_FMT(explain->subject->what));
 
     if (verdict->outcome == DV_ALLOC_DONE)
         return DV_STR_NONE;

@@ -62,7 +62,7 @@ struct fixture {
     struct dv_arena *arena;
     struct dv_cli_world world;
     struct dv_cli_nodes nodes;
-    struct dv_cli_wish wish;
+    struct dv_cli_explain_subject subject;
     struct dv_cli_explain question;
 };
 
@@ -89,13 +89,13 @@ static void ask(struct fixture *f, enum dv_kind_id kind, const char *name)
 {
     struct dv_err err;
 
-    assert_ok(
-        dv_cli_wish_find(&f->world, kind, DV_STR("default"), dv_str_from_c(name), &f->wish, &err),
-        &err);
-    if (f->wish.pending.n > 0)
-        assert_ok(dv_cli_world_nodes(&f->world, f->wish.node, &f->nodes, &err), &err);
+    assert_ok(dv_cli_explain_subject_find(&f->world, kind, DV_STR("default"), dv_str_from_c(name),
+                                          &f->subject, &err),
+              &err);
+    if (f->subject.pending.n > 0)
+        assert_ok(dv_cli_world_nodes(&f->world, f->subject.node, &f->nodes, &err), &err);
     f->question = (struct dv_cli_explain){
-        .wish = &f->wish,
+        .subject = &f->subject,
         .inventory = dv_cli_world_inventory(&f->world),
         .nodes = &f->nodes,
         .arena = f->arena,
@@ -198,8 +198,8 @@ static void rules_taint_the_devices_that_they_select(void **state)
 
         fill(&f, dv_str_to_c(text, arena), arena);
         ask(&f, DV_KIND_CLAIM, "c");
-        dv_alloc_explain(f.question.inventory, &f.nodes.v[0], f.wish.pending.v, f.wish.pending.n,
-                         &(struct dv_alloc_options){0}, arena, &explanation);
+        dv_alloc_explain(f.question.inventory, &f.nodes.v[0], f.subject.pending.v,
+                         f.subject.pending.n, &(struct dv_alloc_options){0}, arena, &explanation);
         for (size_t k = 0; k < explanation.requests[0].n_devices; k++)
             if (explanation.requests[0].devices[k].why == DV_WHY_TAINTED)
                 tainted = dv_str_printf(arena, "%.*s%.*s ", DV_FMT(tainted),
