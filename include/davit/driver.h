@@ -174,7 +174,7 @@ struct davit_device_plugin_options {
     /* NULL: not wanted. Each time before a container with these devices starts; the agent waits
      * 30 s. The ids are valid until the call is ended. */
     void (*prestart)(void *ctx, struct davit_call *call, const char *const *ids, size_t n_ids);
-    /* NULL: the agent chooses. Choose with davit_prefer_add_id; it is a wish. */
+    /* NULL: the agent chooses. Choose with davit_prefer_add_id; it need not be followed. */
     void (*prefer)(void *ctx, struct davit_call *call, const struct davit_prefer_request *request);
     /* NULL: not told. The event is valid for the callback only. */
     void (*event)(void *ctx, const struct davit_event *event);

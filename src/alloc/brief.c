@@ -49,7 +49,7 @@ static dv_str plain(dv_str text)
 }
 
 /* What the rest of a comparison, behind the value, asks of it. False: it has another form. */
-static bool read_wish(dv_str rest, dv_str *op, dv_str *wanted)
+static bool read_comparison(dv_str rest, dv_str *op, dv_str *wanted)
 {
     static const dv_str operators[] = {DV_STR_INIT("=="), DV_STR_INIT("!="), DV_STR_INIT(">="),
                                        DV_STR_INIT("<="), DV_STR_INIT(">"),  DV_STR_INIT("<"),
@@ -98,7 +98,7 @@ dv_str dv_why_brief(const struct dv_cel_report *report, struct dv_arena *arena)
         if (rest.n == 0)
             return dv_str_printf(arena, "%.*s = %.*s, wanted true", DV_FMT(name),
                                  DV_FMT(report->seen[0].value));
-        if (read_wish(rest, &op, &wanted))
+        if (read_comparison(rest, &op, &wanted))
             return dv_str_printf(arena, "%.*s = %.*s, wanted %.*s %.*s", DV_FMT(name),
                                  DV_FMT(report->seen[0].value), DV_FMT(op), DV_FMT(wanted));
     }

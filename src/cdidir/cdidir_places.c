@@ -161,9 +161,9 @@ enum dv_cdi_heed dv_cdi_places_heed(struct dv_cdi_place *places, size_t n_places
     if (event->kind == DV_WATCH_OVERFLOW)
         return DV_CDI_HEED_ALL;
     for (size_t i = 0; i < n_places; i++) {
-        enum dv_cdi_heed wish = heed(&places[i], event);
+        enum dv_cdi_heed one = heed(&places[i], event);
 
-        most = wish > most ? wish : most;
+        most = one > most ? one : most;
     }
     if (event->kind == DV_WATCH_DIR_GONE)
         forget(places, n_places, event->dir);

@@ -28,24 +28,24 @@
 /* For messages, which are cut anyway. */
 #define DIRS_TEXT_BYTES_MAX 4096u
 
-/* Files that events have named. */
-struct wish {
+/* A file that events have named. */
+struct named_file {
     dv_str key;
     dv_str path;
     uint32_t priority;
 };
 
-struct wishes {
+struct named_files {
     struct dv_arena *arena;
-    struct dv_map by_key; /* struct wish */
+    struct dv_map by_key; /* struct named_file */
 };
 
 struct job {
     struct dv_work work;
     struct dv_cdi_dirs *dirs;
     struct dv_cdi_scan *scan;
-    struct wishes wishes; /* what it looks at; none: everything */
-    uint64_t number;      /* of the looks begun: the last one counts */
+    struct named_files named; /* what it looks at; none: everything */
+    uint64_t number;          /* of the looks begun: the last one counts */
 };
 
 struct dv_cdi_dirs {
@@ -57,11 +57,11 @@ struct dv_cdi_dirs {
     dv_str text;
     struct dv_cdi_dirs_options options;
     struct dv_watch *watch;
-    struct dv_timer timer; /* until the next look */
-    struct job *job;       /* a look that is under way */
-    struct wishes wishes;  /* what to look at next; those of the job are not in it */
-    bool wants_all;        /* all of it, that is */
-    bool is_whole;         /* all that should be is watched */
+    struct dv_timer timer;    /* until the next look */
+    struct job *job;          /* a look that is under way */
+    struct named_files named; /* what to look at next; those of the job are not in it */
+    bool wants_all;           /* all of it, that is */
+    bool is_whole;            /* all that should be is watched */
     uint64_t n_looks;
     uint64_t n_whole_looks;
     uint64_t missed_ms; /* when everything was last looked at for a name; 0: never */
@@ -74,49 +74,49 @@ struct dv_cdi_dirs {
     void *closed_ctx;
 };
 
-/* ---- wishes ---- */
+/* ---- files that events have named ---- */
 
-static void wishes_init(struct wishes *wishes)
+static void named_files_init(struct named_files *named)
 {
-    wishes->arena = dv_arena_new();
-    dv_map_init(&wishes->by_key);
+    named->arena = dv_arena_new();
+    dv_map_init(&named->by_key);
 }
 
-static void wishes_fini(struct wishes *wishes)
+static void named_files_fini(struct named_files *named)
 {
-    dv_arena_free(wishes->arena);
-    dv_map_fini(&wishes->by_key);
+    dv_arena_free(named->arena);
+    dv_map_fini(&named->by_key);
 }
 
-static void wishes_clear(struct wishes *wishes)
+static void named_files_clear(struct named_files *named)
 {
-    dv_map_clear(&wishes->by_key);
-    dv_arena_reset(wishes->arena);
+    dv_map_clear(&named->by_key);
+    dv_arena_reset(named->arena);
 }
 
-static void add_wish(struct wishes *wishes, dv_str path, uint32_t priority)
+static void add_named_file(struct named_files *named, dv_str path, uint32_t priority)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
     dv_str key = dv_cdi_file_key(path, priority, scratch);
-    struct wish *wish;
+    struct named_file *file;
 
-    if (dv_map_get(&wishes->by_key, key))
+    if (dv_map_get(&named->by_key, key))
         return; /* thousands of events may be about one file */
-    wish = DV_NEW(wishes->arena, struct wish);
-    wish->key = dv_str_copy(key, wishes->arena);
-    wish->path = dv_str_copy(path, wishes->arena);
-    wish->priority = priority;
-    (void)dv_map_set(&wishes->by_key, wish->key, wish); /* it was absent */
+    file = DV_NEW(named->arena, struct named_file);
+    file->key = dv_str_copy(key, named->arena);
+    file->path = dv_str_copy(path, named->arena);
+    file->priority = priority;
+    (void)dv_map_set(&named->by_key, file->key, file); /* it was absent */
 }
 
-static void add_wishes(struct wishes *wishes, const struct wishes *more)
+static void add_named_files(struct named_files *named, const struct named_files *more)
 {
     const struct dv_map_entry *entry;
 
     for (size_t at = 0; (entry = dv_map_next(&more->by_key, &at)) != NULL;) {
-        const struct wish *wish = entry->value;
+        const struct named_file *file = entry->value;
 
-        add_wish(wishes, wish->path, wish->priority);
+        add_named_file(named, file->path, file->priority);
     }
 }
 
@@ -158,22 +158,22 @@ static struct dv_cdi_scan *begin_all(struct dv_cdi_dirs *dirs)
     dirs->n_looks++;
     dirs->n_whole_looks++;
     dirs->wants_all = false;
-    wishes_clear(&dirs->wishes);
+    named_files_clear(&dirs->named);
     dirs->is_whole = dv_cdi_places_watch(dirs->places, dirs->n_paths, dirs->watch, scan);
     dv_cdi_files_tell(&dirs->files, scan);
     return scan;
 }
 
-static struct dv_cdi_scan *begin_named(struct dv_cdi_dirs *dirs, const struct wishes *wishes)
+static struct dv_cdi_scan *begin_named(struct dv_cdi_dirs *dirs, const struct named_files *named)
 {
     struct dv_cdi_scan *scan = dv_cdi_scan_new(NULL, 0); /* no directory is listed */
     const struct dv_map_entry *entry;
 
     dirs->n_looks++;
-    for (size_t at = 0; (entry = dv_map_next(&wishes->by_key, &at)) != NULL;) {
-        const struct wish *wish = entry->value;
+    for (size_t at = 0; (entry = dv_map_next(&named->by_key, &at)) != NULL;) {
+        const struct named_file *file = entry->value;
 
-        dv_cdi_files_name(&dirs->files, scan, wish->key, wish->path, wish->priority);
+        dv_cdi_files_name(&dirs->files, scan, file->key, file->path, file->priority);
     }
     return scan;
 }
@@ -199,11 +199,11 @@ static void on_looked(struct dv_work *work, const struct dv_err *err)
     if (!err && !dirs->is_closing && job->number == dirs->n_looks)
         end_look(dirs, job->scan);
     dv_cdi_scan_free(job->scan);
-    wishes_fini(&job->wishes);
+    named_files_fini(&job->named);
     free(job);
     if (dirs->is_closing)
         end_one(dirs);
-    else if (dirs->wants_all || dirs->wishes.by_key.n > 0)
+    else if (dirs->wants_all || dirs->named.by_key.n > 0)
         schedule(dirs, SETTLE_MS);
     else if (!dirs->is_whole)
         schedule(dirs, POLL_MS);
@@ -220,19 +220,19 @@ static void on_timer(struct dv_timer *timer)
     bool is_all = dirs->wants_all || !dirs->is_whole;
     struct job *job;
 
-    if (!is_all && dirs->wishes.by_key.n == 0)
+    if (!is_all && dirs->named.by_key.n == 0)
         return; /* somebody could not wait for it */
     job = DV_ALLOC(struct job);
     job->work.run = run_scan;
     job->work.done = on_looked;
     job->dirs = dirs;
     if (is_all) {
-        wishes_init(&job->wishes);
+        named_files_init(&job->named);
         job->scan = begin_all(dirs);
     } else {
-        job->wishes = dirs->wishes;
-        wishes_init(&dirs->wishes);
-        job->scan = begin_named(dirs, &job->wishes);
+        job->named = dirs->named;
+        named_files_init(&dirs->named);
+        job->scan = begin_named(dirs, &job->named);
     }
     job->number = dirs->n_looks;
     dirs->job = job;
@@ -260,8 +260,8 @@ static void on_event(void *ctx, const struct dv_watch_event *event)
         dirs->wants_all = true;
     for (size_t i = 0; heed == DV_CDI_HEED_FILE && i < dirs->n_paths; i++) {
         if (dv_str_eq(dirs->places[i].self.path, event->dir))
-            add_wish(&dirs->wishes, dv_cdi_file_path(dirs->paths[i], event->name, scratch),
-                     (uint32_t)i);
+            add_named_file(&dirs->named, dv_cdi_file_path(dirs->paths[i], event->name, scratch),
+                           (uint32_t)i);
     }
     schedule(dirs, SETTLE_MS);
 }
@@ -294,11 +294,11 @@ static bool look_at_named(struct dv_cdi_dirs *dirs)
     bool is_changed = false;
 
     if (job)
-        add_wishes(&dirs->wishes, &job->wishes);
-    if (dirs->wishes.by_key.n == 0)
+        add_named_files(&dirs->named, &job->named);
+    if (dirs->named.by_key.n == 0)
         return false;
-    scan = begin_named(dirs, &dirs->wishes);
-    wishes_clear(&dirs->wishes);
+    scan = begin_named(dirs, &dirs->named);
+    named_files_clear(&dirs->named);
     dv_cdi_scan_run(scan);
     has_doubts = dv_cdi_files_doubts(&dirs->files, scan);
     if (!has_doubts)
@@ -314,7 +314,7 @@ static bool catch_up(struct dv_cdi_dirs *dirs)
     bool is_changed;
 
     dv_watch_drain(dirs->watch);
-    if (dirs->wants_all || (job && job->wishes.by_key.n == 0))
+    if (dirs->wants_all || (job && job->named.by_key.n == 0))
         is_changed = look_at_all(dirs);
     else
         is_changed = look_at_named(dirs);
@@ -341,7 +341,7 @@ static dv_str join(const dv_str *paths, size_t n_paths, struct dv_arena *arena)
 static void dirs_free(struct dv_cdi_dirs *dirs)
 {
     dv_cdi_files_fini(&dirs->files);
-    wishes_fini(&dirs->wishes);
+    named_files_fini(&dirs->named);
     dv_arena_free(dirs->arena);
     free(dirs);
 }
@@ -363,7 +363,7 @@ struct dv_cdi_dirs *dv_cdi_dirs_open(struct dv_loop *loop, const dv_str *paths, 
     dirs->text = join(dirs->paths, n_paths, dirs->arena);
     dirs->options = *options;
     dv_cdi_files_init(&dirs->files);
-    wishes_init(&dirs->wishes);
+    named_files_init(&dirs->named);
     dirs->watch = dv_watch_open(loop, on_event, dirs, err);
     if (!dirs->watch) {
         (void)dv_wrap(err, "CDI specs in %.*s", DV_FMT(dirs->text));

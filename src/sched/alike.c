@@ -39,7 +39,7 @@ static void add_message(struct dv_buf *key, const struct dv_message *message, co
     end_part(key, begin);
 }
 
-static void add_node_wishes(struct dv_buf *key, const struct dv_api_pod_spec *pod)
+static void add_node_selection(struct dv_buf *key, const struct dv_api_pod_spec *pod)
 {
     const struct dv_api_node_affinity *affinity =
         pod->affinity ? pod->affinity->node_affinity : NULL;
@@ -103,7 +103,7 @@ dv_str dv_sched_crowd_key(struct dv_sched *sched, const struct dv_sched_pod *pod
 
     dv_buf_clear(key);
     dv_buf_add_char(key, pod->is_preset ? 'p' : 's');
-    add_node_wishes(key, spec);
+    add_node_selection(key, spec);
     add_amounts(key, &sched->amounts);
     for (size_t i = 0; i < pod->n_claims; i++)
         add_claim(key, sched, dv_sched_claim_value(pod->claims[i].claim));

@@ -142,7 +142,7 @@ static inline const char *value_of(struct fixture *fixture, const char *device)
     return dv_str_to_c(dv_str_slice(entry->device->edits.env[0], 2, SIZE_MAX), fixture->arena);
 }
 
-struct wish {
+struct expected {
     struct fixture *fixture;
     const char *device;
     const char *value;
@@ -150,17 +150,17 @@ struct wish {
 
 static inline bool is_value(void *ctx)
 {
-    struct wish *wish = ctx;
+    struct expected *expected = ctx;
 
-    return strcmp(value_of(wish->fixture, wish->device), wish->value) == 0;
+    return strcmp(value_of(expected->fixture, expected->device), expected->value) == 0;
 }
 
 /* By events alone. */
 static inline void await(struct fixture *fixture, const char *device, const char *value)
 {
-    struct wish wish = {fixture, device, value};
+    struct expected expected = {fixture, device, value};
 
-    if (!dv_loop_run_until(fixture->loop, is_value, &wish, 5000))
+    if (!dv_loop_run_until(fixture->loop, is_value, &expected, 5000))
         fail_msg("device %s: got %s, want %s", device, value_of(fixture, device), value);
 }
 

@@ -380,13 +380,13 @@ static void lost_events_bring_a_new_look(void **state)
 static void closing_waits_for_a_look(void **state)
 {
     struct fixture *fixture = *state;
-    struct wish wish = {fixture, "x", "1"};
+    struct expected expected = {fixture, "x", "1"};
     bool has_looked;
 
     make_dir(fixture, "a");
     open_dirs(fixture);
     put(fixture, "a/1.yaml", SPEC(DEVICE("x", "1")));
-    has_looked = dv_loop_run_until(fixture->loop, is_value, &wish, 21);
+    has_looked = dv_loop_run_until(fixture->loop, is_value, &expected, 21);
     (void)has_looked; /* or is in the midst of it: close must cope with both */
 }
 
