@@ -7,9 +7,10 @@
  * device.
  *
  *     waits -> row on the disk -> claim made and allocated -> pod admitted -> held by its owner
- *                                                                               | the owner has
- * ended, gone <- row removed <- claim removed <- pod released <- signals <-------' it is given
- * back, or its time is over
+ *                                                                                |
+ *                      its owner has ended, it is given back, or its time is over
+ *                                                                                v
+ *     gone <- row removed <- claim removed <- pod released <--------- its owner is signalled
  *
  * The row is the intent: it is there before anything is taken and until all of it is given back.
  * What a crash leaves is finished at the next start. A request that waits is its caller's: it is

@@ -2,10 +2,11 @@
  * objects that it refers to, and what its containers were given.
  *
  *     node ---.
- *     pod -----+--> volume.h: what lies on the disk for it ---.
- *     objects -'                                              +--> config.h: messages to the
- * runtime given (devices, claims) -------' pod, what the runtime shows, time --> life.h: what to do
- * next
+ *     pod -----+--> volume.h: what lies on the disk for it --.
+ *     objects -'                                             +--> config.h: messages to a runtime
+ *     what was given (devices, claims) ----------------------'
+ *
+ *     pod, what the runtime shows, time --> life.h: what to do next
  *
  * Everything in this module is pure: no clock, no files. The structs borrow what they point to. */
 #ifndef DV_WORKLOAD_H

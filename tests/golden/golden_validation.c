@@ -1,8 +1,8 @@
 /* golden_validation.c - replays golden/validation: objects that the API accepts or refuses, and
  * names at different places.
  *
- *     golden_validation DIR      DIR holds objects.jsonl, names.jsonl,
- * extended-resource-names.jsonl */
+ *     golden_validation DIR      DIR holds objects.jsonl, names.jsonl and
+ *                                extended-resource-names.jsonl */
 #include <stdio.h>
 #include <stdlib.h>
 

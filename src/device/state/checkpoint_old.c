@@ -1,11 +1,11 @@
 /* checkpoint_old.c - the forms that kubelet_internal_checkpoint had before 1.20:
  *
- *     1.8           {"Entries":[{PodUID, ContainerName, ResourceName, DeviceID}]}, an entry a
- * device 1.9           {"Entries":[{PodUID, ContainerName, ResourceName, DeviceIDs, AllocResp}]}
+ *     1.8           {"Entries":[{PodUID, ContainerName, ResourceName, DeviceID}]}
+ *     1.9           {"Entries":[{PodUID, ContainerName, ResourceName, DeviceIDs, AllocResp}]}
  *     1.9, 1.10     {"PodDeviceEntries":[the same],"RegisteredDevices":{name: ids}}
  *     1.11 to 1.19  {"Data":{the same},"Checksum":n}
  *
- * DeviceIDs is a list. Only the last has a checksum. */
+ * 1.8 has an entry for each device; DeviceIDs is a list. Only the last has a checksum. */
 #include <stdlib.h>
 
 #include "base/arena.h"

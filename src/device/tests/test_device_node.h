@@ -1,9 +1,10 @@
 /* test_device_node.h - a state for tests, with plugins that answer at once, and shorthand for
  * everything.
  *
- *     devices   "d1 d2! d3@0 d4@0,1 d5@"    d2 is unhealthy, d3 is on node 0, d4 on two nodes, d5
- * has a topology without nodes limits    "a.io/x=2 b.io/y=1" ids       "d1 d2", in the order of
- * their bytes */
+ *     devices   "d1 d2! d3@0 d4@0,1 d5@"    d2 is unhealthy, d3 is on node 0, d4 on two nodes,
+ *                                           d5 has a topology without nodes
+ *     limits    "a.io/x=2 b.io/y=1"
+ *     ids       "d1 d2", in the order of their bytes */
 #ifndef DV_DEVICE_TEST_DEVICE_NODE_H
 #define DV_DEVICE_TEST_DEVICE_NODE_H
 

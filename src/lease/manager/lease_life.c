@@ -2,16 +2,18 @@
  * lease_steps.c and lease_claim.c.
  *
  *   its turn -> record -> create -> allocate -> admit -> start -> hold
- *                 |         |          |          |        |       | it ends
- *                 |         |          |          |        |     note -> signal
- *                 v         v          v          v        v               v
- *               (failed) ------------------------------------------> release <-.
- *                                                                      |   `---' again after a
- * pause the queue, or gone <- forget <- delete <- unreserve <'
+ *                 |         |          |          |        |        | it ends
+ *                 | failed  | failed   | failed   |        |        v
+ *                 |         |          |          |        |      note -> signal
+ *                 v         v          v          v        v                 v
+ *                 '---------'----------'----------'--------'-------------> release
+ *                                                                            |
+ *                the queue, or gone <- forget <- delete <- unreserve <-------'
  *
  * The row is written first and removed last: a crash in between leaves a lease that is undone at
- * the next start, or held, if its pod was admitted. Steps after `hold` are tried until they work:
- * what a driver has prepared is in use until it says otherwise. */
+ * the next start, or held, if its pod was admitted. From `release` on a step that fails is tried
+ * again after a pause, until it works: what a driver has prepared is in use until it says
+ * otherwise. */
 #include <assert.h>
 #include <signal.h>
 

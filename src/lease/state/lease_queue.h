@@ -4,9 +4,9 @@
  * (the resource of a device plugin); of an asked pool only the allocator can tell (the devices of a
  * DRA driver), and is asked for one request at a time.
  *
- *     dv_lease_walk_begin -> dv_lease_walk_next -> what may go now -> dv_lease_walk_tell: it went,
- * or not ^                                       |
- *                                 '---------------------------------------'
+ *     dv_lease_walk_begin -> dv_lease_walk_next -> one that may go -> dv_lease_walk_tell: did it?
+ *                                 ^                                          |
+ *                                 '------------------------------------------'
  *
  * A request that cannot go sets aside what it wants: of a counted pool that number, of an asked
  * pool all. A later one passes it only with what is left over, so that nobody is delayed by those

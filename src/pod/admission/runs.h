@@ -1,8 +1,9 @@
 /* runs.h - the runs of containers that somebody told about, because davitd does not start them
  * itself. A process that was told about is watched until it ends.
  *
- *     nothing told --started--> running --ended, or its process is gone--> terminated --started-->
- * ...
+ *     nothing told --started--> running --ended, or its process is gone--> terminated
+ *                                  ^                                           |
+ *                                  '----------------- started -----------------'
  *
  * They are kept, in memory and in the store, as statuses of containers: that is what the API is
  * told. The process stands in the container's id: "process://4711/88123", its number and its start.

@@ -2,7 +2,7 @@
  *
  * Devices of a kind that share a node, sorted by the number of their nodes, are names of ever more
  * of the same when each has all nodes of the one before ("0", its UUID, "all"); otherwise the node
- * is common: mig0 {n0, c1} and mig1 {n0, c2} both have n0, and it is neither's.. The
+ * is common: mig0 {n0, c1} and mig1 {n0, c2} both have n0, and it is neither's. The
  * index knows the different sets of nodes that have a node, however many devices have each. */
 #include "pod/ledger/pod_identity.h"
 

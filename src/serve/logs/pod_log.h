@@ -3,8 +3,7 @@
  *
  *     dv_pod_log_options_parse   what the query says, or why it is refused
  *     dv_pod_log_find            which file that is, or why there is none
- *     dv_pod_log_start           the answer: 200, then what is in the file, then what is added to
- * it
+ *     dv_pod_log_start           the answer: 200, what is in the file, and what is added to it
  *
  * Files are read by jobs, a part at a time; the next part is read when the client has taken most of
  * the last ones. So a reader holds a few hundred kilobytes, whatever the file is and whether

@@ -1,10 +1,10 @@
 /* life_sync.c - one sync of a pod. Its steps come one after the other; what each does when it is
  * entered and when its actions have ended is one function:
  *
- *   SET_UP -> KILL -> CHECK -> SANDBOXES -> REMOVE -> PREPARE -> RUN -> START (each container) ->
- * end
+ *   SET_UP -> KILL -> CHECK -> SANDBOXES -> REMOVE -> PREPARE -> RUN -> START -> end
  *
- * What is not planned is passed over. An error ends the sync; it comes again after a pause. */
+ * START starts each container. What is not planned is passed over. An error ends the sync; it comes
+ * again after a pause. */
 #include "base/arena.h"
 #include "resource/resource.h"
 #include "workload/life/life_state.h"
