@@ -54,6 +54,17 @@ class CheckWords(unittest.TestCase):
         self.assertEqual(findings("/* (behaviour 12) */\n"),
                          ["src/a/x.c:1: number: behaviour 12 of which text? Use words"])
 
+    def test_finds_drawings_that_were_wrapped(self):
+        for line in ("name     what it is, and more", "here -> there", "a <- b", "a --x b"):
+            self.assertEqual(findings(f"/* So:\n *\n *     {line}\n * it goes on.\n */\n"),
+                             ["src/a/x.c:3: drawing: its line goes on at the margin: make it shorter"])
+
+    def test_leaves_drawings_and_lists_alone(self):
+        for text in ("/* So:\n *\n *     a -> b\n *\n * And on. */\n",
+                     "/* So:\n *     a -> b\n *       -> c\n */\n",
+                     "/* So:\n *   - one and\n *     more of it\n */\n"):
+            self.assertEqual(findings(text), [], text)
+
     def test_leaves_sections_of_an_rfc_alone(self):
         self.assertEqual(findings("/* RFC 9112, section 6.1. */\n"), [])
 
