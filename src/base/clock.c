@@ -4,8 +4,6 @@
 
 #include "base/calendar.h"
 
-#define NS_PER_S UINT64_C(1000000000)
-#define NS_PER_MS UINT64_C(1000000)
 #define MICRO_DIGITS 6
 
 static uint64_t read_clock(clockid_t id)
@@ -13,7 +11,7 @@ static uint64_t read_clock(clockid_t id)
     struct timespec now = {0};
 
     (void)clock_gettime(id, &now); /* both clocks exist on every Linux */
-    return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+    return (uint64_t)now.tv_sec * DV_NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
 static uint64_t real_monotonic_ns(struct dv_clock *clock)
@@ -51,14 +49,14 @@ void dv_clock_virtual_init(struct dv_clock_virtual *clock)
 {
     *clock = (struct dv_clock_virtual){
         .clock = {virtual_monotonic_ns, virtual_wall_ns, true},
-        .now_ns = NS_PER_S,
-        .wall_offset_ns = UINT64_C(1704067200) * NS_PER_S - NS_PER_S,
+        .now_ns = DV_NS_PER_S,
+        .wall_offset_ns = UINT64_C(1704067200) * DV_NS_PER_S - DV_NS_PER_S,
     };
 }
 
 void dv_clock_virtual_advance_ms(struct dv_clock_virtual *clock, uint64_t ms)
 {
-    clock->now_ns += ms * NS_PER_MS;
+    clock->now_ns += ms * DV_NS_PER_MS;
 }
 
 uint64_t dv_clock_now_ns(struct dv_clock *clock)
@@ -68,7 +66,7 @@ uint64_t dv_clock_now_ns(struct dv_clock *clock)
 
 uint64_t dv_clock_now_ms(struct dv_clock *clock)
 {
-    return clock->monotonic_ns(clock) / NS_PER_MS;
+    return clock->monotonic_ns(clock) / DV_NS_PER_MS;
 }
 
 uint64_t dv_clock_wall_ns(struct dv_clock *clock)
@@ -78,8 +76,8 @@ uint64_t dv_clock_wall_ns(struct dv_clock *clock)
 
 void dv_time_print(uint64_t wall_ns, char text[DV_TIME_BYTES])
 {
-    const struct dv_rfc3339 time = {.seconds = (int64_t)(wall_ns / NS_PER_S),
-                                    .nanos = (int32_t)(wall_ns % NS_PER_S)};
+    const struct dv_rfc3339 time = {.seconds = (int64_t)(wall_ns / DV_NS_PER_S),
+                                    .nanos = (int32_t)(wall_ns % DV_NS_PER_S)};
 
     (void)dv_rfc3339_print(time, MICRO_DIGITS, text);
 }

@@ -10,6 +10,9 @@
 
 #include "base/calendar.h"
 
+#define DV_NS_PER_S UINT64_C(1000000000)
+#define DV_NS_PER_MS UINT64_C(1000000)
+
 struct dv_clock {
     uint64_t (*monotonic_ns)(struct dv_clock *clock);
     uint64_t (*wall_ns)(struct dv_clock *clock); /* since 1970 */

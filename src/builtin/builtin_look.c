@@ -4,12 +4,12 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/vec.h"
 #include "builtin/builtin_state.h"
 #include "cdidir/cdidir.h"
 
 #define TEXT_BYTES_MAX (64u * 1024u * 1024u)
-#define NS_PER_S UINT64_C(1000000000)
 
 /* ---- CDI specs, on the loop's thread ---- */
 
@@ -150,7 +150,7 @@ static uint64_t now_ns(void)
     struct timespec now;
 
     (void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail with a valid address */
-    return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+    return (uint64_t)now.tv_sec * DV_NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
 void dv_builtin_look_take(struct dv_builtin_look *look, dv_str dev_dir, dv_str sys_dir,

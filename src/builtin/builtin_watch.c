@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/num.h"
@@ -16,7 +17,6 @@
 /* A look at a machine with very many nodes takes longer: it is not taken more often than for a
  * tenth of a worker's time. */
 #define REST_FACTOR 10u
-#define NS_PER_MS UINT64_C(1000000)
 /* Between looks at directories that cannot be watched. */
 #define POLL_MS 10000u
 /* The kernel's own limit for a message is 2 KiB and a path. */
@@ -120,7 +120,7 @@ static void on_timer(struct dv_timer *timer)
 
 void dv_builtin_look_soon(struct dv_builtin_driver *builtin)
 {
-    uint64_t rest_ms = builtin->now ? builtin->now->took_ns * REST_FACTOR / NS_PER_MS : 0;
+    uint64_t rest_ms = builtin->now ? builtin->now->took_ns * REST_FACTOR / DV_NS_PER_MS : 0;
 
     builtin->wants_look = builtin->job != NULL;
     if (!builtin->job && !builtin->is_closing)

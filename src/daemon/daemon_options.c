@@ -5,6 +5,7 @@
 
 #include "base/ascii.h"
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/defs.h"
 #include "base/err.h"
 #include "base/file.h"
@@ -24,7 +25,6 @@
 
 /* The reference's age of an image that may be removed. */
 #define IMAGE_AGE_S 120u
-#define NS_PER_S UINT64_C(1000000000)
 
 /* Readers take a file whole into memory; nobody keeps more than a terabyte. */
 #define RECORD_FILE_MIB_MAX 1024u
@@ -180,7 +180,7 @@ static bool set_image_gc(struct parse *parse, const struct option *option, dv_st
     parse->options->image_gc = (struct dv_image_policy){
         .high_percent = numbers[0],
         .low_percent = numbers[1],
-        .min_age_ns = numbers[2] * NS_PER_S,
+        .min_age_ns = numbers[2] * DV_NS_PER_S,
     };
     return true;
 }
@@ -558,7 +558,9 @@ bool dv_options_parse(int argc, char *const *argv, struct dv_arena *arena,
         .cri = DV_STR("auto"),
         .pod_logs_dir = DV_STR("/var/log/pods"),
         .cgroup_root = DV_STR("auto"),
-        .image_gc = {.high_percent = 85, .low_percent = 80, .min_age_ns = IMAGE_AGE_S * NS_PER_S},
+        .image_gc = {.high_percent = 85,
+                     .low_percent = 80,
+                     .min_age_ns = IMAGE_AGE_S * DV_NS_PER_S},
         .wait_ms = DV_POD_WAIT_MS,
         .ledger = DV_STR("on"),
         .log_format = DV_LOG_TEXT,

@@ -31,7 +31,6 @@
 /* What is repeated at the beginning of a file takes no more than such a part of it. */
 #define PINS_PART 4u
 #define HEAD_BYTES_MAX (64u * 1024u)
-#define NS_PER_S 1000000000u
 
 /* What the thread has taken from the queue, and what it knows of its own. */
 struct writer {
@@ -55,8 +54,8 @@ static void gather(struct dv_flight *flight)
 
     (void)clock_gettime(CLOCK_MONOTONIC, &until); /* cannot fail with this clock */
     until.tv_nsec += GATHER_NS;
-    if (until.tv_nsec >= (long)NS_PER_S) {
-        until.tv_nsec -= (long)NS_PER_S;
+    if (until.tv_nsec >= (long)DV_NS_PER_S) {
+        until.tv_nsec -= (long)DV_NS_PER_S;
         until.tv_sec++;
     }
     while (!flight->is_closing && pthread_cond_timedwait(&flight->more, &flight->lock, &until) == 0)

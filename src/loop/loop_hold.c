@@ -3,17 +3,16 @@
 
 #include <uv.h>
 
+#include "base/clock.h"
 #include "loop/loop.h"
 #include "loop/uvloop.h"
-
-#define NS_PER_S 1000000000u
 
 static uint64_t thread_cpu_ns(void)
 {
     struct timespec spent = {0};
 
     (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &spent); /* a clock that is always there */
-    return (uint64_t)spent.tv_sec * NS_PER_S + (uint64_t)spent.tv_nsec;
+    return (uint64_t)spent.tv_sec * DV_NS_PER_S + (uint64_t)spent.tv_nsec;
 }
 
 static void start_turn(struct dv_loop *loop)

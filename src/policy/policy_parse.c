@@ -2,6 +2,7 @@
  * protects nobody. */
 #include "base/arena.h"
 #include "base/calendar.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/str.h"
 #include "base/visible.h"
@@ -17,7 +18,6 @@
 #define PATTERN_BYTES_MAX 4096u
 /* Ten years: what is longer is as good as no limit, and leaves room to count with. */
 #define SECONDS_MAX (UINT64_C(10) * 366 * 86400)
-#define NS_PER_S UINT64_C(1000000000)
 #define PRIORITY_MAX 1000000
 
 static const dv_str callable[] = {
@@ -258,7 +258,7 @@ static bool read_seconds(const struct dv_json *node, uint64_t *seconds, struct d
             return false;
         if (!dv_duration_parse(text, &ns, &cause))
             return dv_json_fail(node, err, "is no time such as 90m or 8h: %s", cause.msg);
-        *seconds = ns > 0 ? (uint64_t)ns / NS_PER_S : 0;
+        *seconds = ns > 0 ? (uint64_t)ns / DV_NS_PER_S : 0;
     }
     return (*seconds > 0 && *seconds <= SECONDS_MAX) ||
            dv_json_fail(node, err, "is not between a second and ten years");

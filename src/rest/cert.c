@@ -15,12 +15,12 @@
 #include "base/arena.h"
 #include "base/base64.h"
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/defs.h"
 #include "base/err.h"
 #include "rest/rest.h"
 #include "rest/tls.h"
 
-#define NS_PER_S 1000000000u
 #define DAY_S 86400u
 /* A certificate is valid from this long ago, for clients whose clock is a little late. */
 #define EARLY_S 300u
@@ -143,7 +143,7 @@ static bool set_subject(gnutls_x509_crt_t cert, const struct dv_rest_cert_reques
 static bool set_times(gnutls_x509_crt_t cert, const struct dv_rest_cert_request *request,
                       struct dv_err *err)
 {
-    uint64_t now_s = request->now_ns / NS_PER_S;
+    uint64_t now_s = request->now_ns / DV_NS_PER_S;
     uint64_t start_s = now_s > EARLY_S ? now_s - EARLY_S : 0;
     int status;
 
@@ -346,7 +346,8 @@ bool dv_rest_cert_end(dv_str pem, uint64_t *end_ns, struct dv_err *err)
     end_s = gnutls_x509_crt_get_expiration_time(cert);
     if (end_s < 0)
         return dv_fail(err, DV_INVALID_ARGUMENT, "certificate: it does not say when it ends");
-    *end_ns = (uint64_t)end_s > UINT64_MAX / NS_PER_S ? UINT64_MAX : (uint64_t)end_s * NS_PER_S;
+    *end_ns =
+        (uint64_t)end_s > UINT64_MAX / DV_NS_PER_S ? UINT64_MAX : (uint64_t)end_s * DV_NS_PER_S;
     return true;
 }
 

@@ -21,7 +21,6 @@
 #define UNSENT_BYTES_DEFAULT (4u * 1024u * 1024u)
 #define CONNECTIONS_DEFAULT 1024u
 #define TIMEOUT_DEFAULT_MS 60000u
-#define NS_PER_S 1000000000u
 
 void dv_rest_server_complain(struct dv_rest_server *server, const char *peer,
                              const struct dv_err *err)
@@ -34,7 +33,7 @@ void dv_rest_server_complain(struct dv_rest_server *server, const char *peer,
 
 dv_str dv_rest_server_date(struct dv_rest_server *server)
 {
-    int64_t seconds = (int64_t)(dv_clock_wall_ns(dv_loop_clock(server->loop)) / NS_PER_S);
+    int64_t seconds = (int64_t)(dv_clock_wall_ns(dv_loop_clock(server->loop)) / DV_NS_PER_S);
 
     if (seconds != server->date_seconds)
         (void)dv_h1_print_date(seconds, server->date); /* the text is read below */

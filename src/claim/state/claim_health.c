@@ -3,6 +3,7 @@
 
 #include "base/arena.h"
 #include "base/calendar.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/num.h"
 #include "base/row.h"
@@ -10,7 +11,6 @@
 #include "claim/state/claim_state.h"
 #include "pb/pb.h"
 
-#define SECOND_NS UINT64_C(1000000000)
 #define CUT_MARK "..."
 
 /* -- Messages ------------------------------------------------------------------------------- */
@@ -73,9 +73,9 @@ static uint64_t timeout_of(uint64_t wire)
 
     if (seconds <= 0)
         return DV_CLAIM_HEALTH_TIMEOUT_NS;
-    if ((uint64_t)seconds > INT64_MAX / SECOND_NS)
+    if ((uint64_t)seconds > INT64_MAX / DV_NS_PER_S)
         return INT64_MAX;
-    return (uint64_t)seconds * SECOND_NS;
+    return (uint64_t)seconds * DV_NS_PER_S;
 }
 
 static bool read_device(struct dv_pb_reader *reader, struct dv_arena *arena,
@@ -216,8 +216,8 @@ void dv_claim_health_set(struct dv_claim_state *state, struct dv_claim_health_dr
 
 static struct dv_rfc3339 time_of(uint64_t wall_ns)
 {
-    return (struct dv_rfc3339){.seconds = (int64_t)(wall_ns / SECOND_NS),
-                               .nanos = (int32_t)(wall_ns % SECOND_NS)};
+    return (struct dv_rfc3339){.seconds = (int64_t)(wall_ns / DV_NS_PER_S),
+                               .nanos = (int32_t)(wall_ns % DV_NS_PER_S)};
 }
 
 /* Whether the entry is too old. One from the future is too: after a clock was set back it would
@@ -233,11 +233,11 @@ static bool is_expired(const struct dv_claim_health_entry *entry, uint64_t now_n
     /* A file or a row may have any time, so the difference can overflow. */
     if (__builtin_sub_overflow(now.seconds, entry->updated.seconds, &seconds))
         return entry->updated.seconds < 0;
-    if (seconds > INT64_MAX / (int64_t)SECOND_NS - 1)
+    if (seconds > INT64_MAX / (int64_t)DV_NS_PER_S - 1)
         return true;
-    if (seconds < INT64_MIN / (int64_t)SECOND_NS + UINT32_MAX / (int64_t)SECOND_NS + 1)
+    if (seconds < INT64_MIN / (int64_t)DV_NS_PER_S + UINT32_MAX / (int64_t)DV_NS_PER_S + 1)
         return false;
-    return seconds * (int64_t)SECOND_NS + nanos > timeout_ns;
+    return seconds * (int64_t)DV_NS_PER_S + nanos > timeout_ns;
 }
 
 static dv_str key_of(dv_str pool, dv_str device, struct dv_arena *arena)

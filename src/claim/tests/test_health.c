@@ -11,8 +11,7 @@
 #include "resource/resource.h"
 #include "support/dvtest.h"
 
-#define SECOND_NS UINT64_C(1000000000)
-#define NOW (UINT64_C(1700000000) * SECOND_NS)
+#define NOW (UINT64_C(1700000000) * DV_NS_PER_S)
 
 /* ---- the cache ---- */
 
@@ -74,14 +73,14 @@ static void knows_a_device_until_its_timeout(void **state)
     (void)apply(cache, "dev", DV_CLAIM_UNHEALTHY, "too hot", NOW);
     assert_int_equal(get(cache, "dev", NOW), DV_CLAIM_UNHEALTHY);
     assert_int_equal(get(cache, "other", NOW), DV_CLAIM_UNKNOWN);
-    assert_int_equal(get(cache, "dev", NOW + 29 * SECOND_NS), DV_CLAIM_UNHEALTHY);
-    assert_int_equal(get(cache, "dev", NOW + 30 * SECOND_NS), DV_CLAIM_UNHEALTHY);
-    assert_int_equal(get(cache, "dev", NOW + 30 * SECOND_NS + 1), DV_CLAIM_UNKNOWN);
+    assert_int_equal(get(cache, "dev", NOW + 29 * DV_NS_PER_S), DV_CLAIM_UNHEALTHY);
+    assert_int_equal(get(cache, "dev", NOW + 30 * DV_NS_PER_S), DV_CLAIM_UNHEALTHY);
+    assert_int_equal(get(cache, "dev", NOW + 30 * DV_NS_PER_S + 1), DV_CLAIM_UNKNOWN);
     (void)dv_claim_health_get(cache->state, DV_STR(GPU), DV_STR("pool"), DV_STR("dev"), NOW,
                               &message);
     assert_str(message, "too hot");
     (void)dv_claim_health_get(cache->state, DV_STR(GPU), DV_STR("pool"), DV_STR("dev"),
-                              NOW + 31 * SECOND_NS, &message);
+                              NOW + 31 * DV_NS_PER_S, &message);
     assert_str(message, "");
     assert_int_equal(
         dv_claim_health_get(cache->state, DV_STR(NIC), DV_STR("pool"), DV_STR("dev"), NOW, NULL),
@@ -98,14 +97,14 @@ static void tells_what_has_changed(void **state)
     assert_int_equal(apply(cache, "dev", DV_CLAIM_HEALTHY, "warm", NOW).n_changes, 1);
     assert_int_equal(apply(cache, "dev", DV_CLAIM_UNHEALTHY, "warm", NOW).n_changes, 1);
     /* Left out: it counts until its time is over. */
-    assert_int_equal(apply(cache, "b", DV_CLAIM_HEALTHY, "", NOW + SECOND_NS).n_changes, 1);
-    assert_int_equal(get(cache, "dev", NOW + SECOND_NS), DV_CLAIM_UNHEALTHY);
-    diff = apply(cache, "b", DV_CLAIM_HEALTHY, "", NOW + 31 * SECOND_NS);
+    assert_int_equal(apply(cache, "b", DV_CLAIM_HEALTHY, "", NOW + DV_NS_PER_S).n_changes, 1);
+    assert_int_equal(get(cache, "dev", NOW + DV_NS_PER_S), DV_CLAIM_UNHEALTHY);
+    diff = apply(cache, "b", DV_CLAIM_HEALTHY, "", NOW + 31 * DV_NS_PER_S);
     assert_int_equal(diff.n_changes, 1);
     assert_int_equal(get(cache, "dev", NOW), DV_CLAIM_UNKNOWN);
     dv_claim_health_clear(cache->state, DV_STR(GPU), cache->arena, &diff);
     assert_int_equal(diff.n_changes, 1);
-    assert_int_equal(get(cache, "b", NOW + 31 * SECOND_NS), DV_CLAIM_UNKNOWN);
+    assert_int_equal(get(cache, "b", NOW + 31 * DV_NS_PER_S), DV_CLAIM_UNKNOWN);
 }
 
 static void ignores_what_is_too_much(void **state)
@@ -138,7 +137,7 @@ static void reads_a_message_as_it_is_meant(void **state)
         enum dv_claim_health wanted;
         size_t n_wanted;
     } cases[] = {
-        {12,        1,  0,    12 * SECOND_NS,             DV_CLAIM_HEALTHY,   0   },
+        {12,        1,  0,    12 * DV_NS_PER_S,           DV_CLAIM_HEALTHY,   0   },
         {0,         2,  1024, DV_CLAIM_HEALTH_TIMEOUT_NS, DV_CLAIM_UNHEALTHY, 1024},
         {-1,        0,  1025, DV_CLAIM_HEALTH_TIMEOUT_NS, DV_CLAIM_UNKNOWN,   1024},
         {INT64_MAX, 99, 9000, INT64_MAX,                  DV_CLAIM_UNKNOWN,   1024},

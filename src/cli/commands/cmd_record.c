@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/calendar.h"
+#include "base/clock.h"
 #include "base/defs.h"
 #include "base/err.h"
 #include "base/map.h"
@@ -15,7 +16,6 @@
 #include "cli/record/tape.h"
 #include "record/record.h"
 
-#define NS_PER_S UINT64_C(1000000000)
 /* How often a recording that is followed is looked at. */
 #define FOLLOW_NS 200000000L
 #define LINE_BYTES_MAX (1024u * 1024u * 1024u)
@@ -92,7 +92,7 @@ static bool parse_time(const char *option, dv_str text, uint64_t *ns, struct dv_
         return dv_fail(err, DV_INVALID_ARGUMENT,
                        "%s: \"%.*s\" is no time such as 2026-01-31T08:00:00Z", option,
                        DV_FMT(text));
-    *ns = (uint64_t)time.seconds * NS_PER_S + (uint64_t)time.nanos;
+    *ns = (uint64_t)time.seconds * DV_NS_PER_S + (uint64_t)time.nanos;
     return true;
 }
 

@@ -23,7 +23,6 @@
 #define ONCE_EVENTS_MS 2000u
 #define TEXT_WIDTH 4096u
 #define KEYS_BYTES_MAX 256u
-#define NS_PER_MS 1000000u
 
 static const int signals[] = {SIGWINCH, SIGINT, SIGTERM, SIGHUP, SIGCONT};
 
@@ -50,7 +49,7 @@ struct top {
 static void get_data(struct top *top, struct dv_arena *arena, struct dv_top_data *data)
 {
     *data =
-        (struct dv_top_data){.now_ms = (int64_t)(dv_clock_wall_ns(dv_clock_real()) / NS_PER_MS)};
+        (struct dv_top_data){.now_ms = (int64_t)(dv_clock_wall_ns(dv_clock_real()) / DV_NS_PER_MS)};
     dv_top_feed_get(&top->feed, data);
     if (top->has_api)
         dv_top_events_get(&top->events, arena, data);

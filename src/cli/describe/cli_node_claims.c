@@ -7,8 +7,6 @@
 #include "cli/describe/describe.h"
 #include "proto/davit_node_v1.pb-c.h"
 
-#define NS_PER_MS 1000000u
-
 const NodeV1__ListClaimsResponse *dv_node_claims_ask(struct dv_cli *cli)
 {
     NodeV1__ListClaimsRequest request = NODE_V1__LIST_CLAIMS_REQUEST__INIT;
@@ -32,7 +30,7 @@ const char *dv_node_claim_state(const NodeV1__Claim *claim, struct dv_arena *are
     char since[DV_TIME_BYTES] = "";
 
     if (claim->awaited[0] && claim->since_ms > 0)
-        dv_time_print((uint64_t)claim->since_ms * NS_PER_MS, since);
+        dv_time_print((uint64_t)claim->since_ms * DV_NS_PER_MS, since);
     return dv_cli_plain(dv_str_printf(arena, "%s%s%s%s%s%s%s", claim->state, waits, claim->awaited,
                                       since[0] ? " since " : "", since, fails, claim->error),
                         arena);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/defs.h"
 #include "base/err.h"
 #include "base/num.h"
@@ -20,7 +21,6 @@
 #include "record/message.h"
 #include "record/record.h"
 
-#define NS_PER_MS 1000000u
 /* Nobody wants to wait for the second message of a stream as long as it took. */
 #define GAP_MS_MAX 2000u
 
@@ -120,7 +120,7 @@ static void go_on(struct answer *answer)
         return; /* it stays open */
     else if (exchange->end->r.clock_ns > start_ns)
         at_ns = exchange->end->r.clock_ns - start_ns;
-    ms = at_ns > before_ns ? (at_ns - before_ns) / NS_PER_MS : 0;
+    ms = at_ns > before_ns ? (at_ns - before_ns) / DV_NS_PER_MS : 0;
     if (answer->method->is_stream)
         ms = dv_u64_min(ms, GAP_MS_MAX);
     dv_timer_start(&answer->timer, loop, dv_loop_now_ms(loop) + ms, on_due);

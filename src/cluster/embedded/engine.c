@@ -15,8 +15,6 @@
 #include "resource/resource.h"
 #include "resource/status.h"
 
-#define NS_PER_S UINT64_C(1000000000)
-
 struct dv_collection *dv_engine_collection(struct dv_embedded *embedded, const struct dv_kind *kind)
 {
     return &embedded->collections[kind->id];
@@ -26,7 +24,7 @@ struct dv_time dv_engine_now(const struct dv_embedded *embedded)
 {
     uint64_t ns = dv_clock_wall_ns(dv_loop_clock(embedded->cluster.loop));
 
-    return (struct dv_time){.seconds = (int64_t)(ns / NS_PER_S), .is_set = true};
+    return (struct dv_time){.seconds = (int64_t)(ns / DV_NS_PER_S), .is_set = true};
 }
 
 dv_str dv_engine_key(const struct dv_entry *entry, struct dv_arena *arena)

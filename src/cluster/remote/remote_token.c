@@ -29,7 +29,6 @@
 #define EARLY_S 30
 #define RUN_PAUSE_MS 10000u
 #define MS_PER_S 1000u
-#define NS_PER_S 1000000000u
 
 struct kube_token {
     struct dv_remote *remote; /* NULL: closed */
@@ -80,7 +79,7 @@ static void on_timer(struct dv_timer *timer);
 static void wait(struct kube_token *token)
 {
     uint64_t now_ms = dv_loop_now_ms(token->loop);
-    int64_t now_s = (int64_t)(dv_clock_wall_ns(dv_loop_clock(token->loop)) / NS_PER_S);
+    int64_t now_s = (int64_t)(dv_clock_wall_ns(dv_loop_clock(token->loop)) / DV_NS_PER_S);
     int64_t left_s = token->ends_s - EARLY_S - now_s;
 
     if (token->path.n > 0)

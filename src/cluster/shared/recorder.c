@@ -31,7 +31,6 @@
 #define JITTER_PER_MILLE 200u
 #define NOT_FOUND 404
 #define TOO_MANY 429
-#define NS_PER_S UINT64_C(1000000000)
 
 /* One object gets so many writes at once and then one in five minutes, as with the reference: what
  * a container does, such as failing a probe each second with other words, must not fill the API. */
@@ -475,7 +474,7 @@ void dv_recorder_note(struct dv_recorder *recorder, const struct dv_note_subject
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     uint64_t now_ns = dv_clock_wall_ns(dv_loop_clock(recorder->cluster->loop));
-    struct dv_time now = {.seconds = (int64_t)(now_ns / NS_PER_S), .is_set = true};
+    struct dv_time now = {.seconds = (int64_t)(now_ns / DV_NS_PER_S), .is_set = true};
     struct known *known;
     bool may_write;
     dv_str key;

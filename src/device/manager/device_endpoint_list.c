@@ -27,8 +27,6 @@
  * milliseconds at most. Longer ones are read on a worker. */
 #define SHORT_LIST_BYTES (64u * 1024u)
 
-#define NS_PER_MS UINT64_C(1000000)
-
 static void on_list_timer(struct dv_timer *timer);
 static void read_newest(struct dv_endpoint *endpoint);
 
@@ -67,7 +65,7 @@ static void end_reading(struct dv_endpoint *endpoint)
     if (dv_list_pace_may_read(&endpoint->pace, now_ns, &at_ns))
         read_newest(endpoint);
     else
-        dv_timer_start(&endpoint->list_timer, loop, at_ns / NS_PER_MS + 1, on_list_timer);
+        dv_timer_start(&endpoint->list_timer, loop, at_ns / DV_NS_PER_MS + 1, on_list_timer);
 }
 
 static void on_job(void *ctx, const struct dv_device_diff *diff, const struct dv_err *err)
@@ -151,7 +149,7 @@ static void on_list(struct dv_call *call, dv_str message)
     dv_buf_clear(&endpoint->newest);
     dv_buf_add(&endpoint->newest, message);
     if (!endpoint->job && !endpoint->has_newest)
-        dv_timer_start(&endpoint->list_timer, loop, at_ns / NS_PER_MS + 1, on_list_timer);
+        dv_timer_start(&endpoint->list_timer, loop, at_ns / DV_NS_PER_MS + 1, on_list_timer);
     endpoint->has_newest = true;
 }
 

@@ -3,14 +3,13 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/map.h"
 #include "base/num.h"
 #include "device/device.h"
 #include "device/device_manager.h"
 #include "device/manager/device_manager_state.h"
-
-#define NS_PER_MS 1000000u
 
 static void on_grace_over(struct dv_timer *timer)
 {
@@ -30,7 +29,7 @@ void dv_device_manager_watch_grace(struct dv_device_manager *devices)
         dv_timer_cancel(&devices->grace_timer);
     else
         dv_timer_start(&devices->grace_timer, devices->loop,
-                       dv_u64_add_clamped(at_ns, NS_PER_MS - 1) / NS_PER_MS, on_grace_over);
+                       dv_u64_add_clamped(at_ns, DV_NS_PER_MS - 1) / DV_NS_PER_MS, on_grace_over);
 }
 
 /* Keeps the resource's name until it is reported again. Plugins choose the names, so their number

@@ -50,7 +50,7 @@ static void a_recorded_container_needs_its_plugin_back(void **state)
     assert_int_equal(node->failure, DV_DEVICE_FAIL_NO_HEALTHY_DEVICES);
     assert_string_equal(node->err.msg,
                         "no healthy devices present; cannot allocate unhealthy devices " GPU);
-    node->now_ns += 301 * SECOND_NS;
+    node->now_ns += 301 * DV_NS_PER_S;
     assert_string_equal(node_capacity(node, GPU), "removed");
     assert_false(regular(node, "p", GPU "=1"));
     assert_int_equal(node->failure, DV_DEVICE_FAIL_UNREGISTERED);
@@ -395,7 +395,7 @@ static void a_device_that_vanishes_while_it_is_allocated_is_held(void **state)
     op = dv_device_allocate(node->state, &p);
     (void)node_list(node, GPU, "d2@3");
     node_disconnect(node, GPU, "a.sock");
-    node->now_ns += 301 * SECOND_NS;
+    node->now_ns += 301 * DV_NS_PER_S;
     assert_string_equal(node_capacity(node, GPU), "removed");
     dv_device_operation_answer(op, DV_STR("\x0a\x00"));
     assert_int_equal(dv_device_operation_step(op)->kind, DV_DEVICE_DONE);

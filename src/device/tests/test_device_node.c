@@ -96,7 +96,7 @@ static int setup(void **state, bool is_strict)
 
     node->arena = dv_arena_new();
     node->state = dv_device_state_new(&opts);
-    node->now_ns = 1000 * SECOND_NS;
+    node->now_ns = 1000 * DV_NS_PER_S;
     dv_device_set_sources_ready(node->state, true);
     *state = node;
     return 0;

@@ -10,9 +10,9 @@
 
 #include "support/dvtest.h"
 
+#include "base/clock.h"
 #include "device/device.h"
 
-#define SECOND_NS UINT64_C(1000000000)
 #define GPU "vendor.io/gpu"
 #define NIC "vendor.io/nic"
 

@@ -226,7 +226,7 @@ static void a_start_without_record_or_plugin_says_so(void **state)
                                        "container c, resource " GPU);
     assert_true(node_allocate(node, "p", "c", DV_DEVICE_REGULAR, GPU "=1"));
     node_disconnect(node, GPU, "a.sock");
-    node->now_ns += 301 * SECOND_NS;
+    node->now_ns += 301 * DV_NS_PER_S;
     assert_string_equal(node_capacity(node, GPU), "removed");
     assert_false(node_start(node, "p", "c", GPU "=1"));
     assert_int_equal(node->failure, DV_DEVICE_FAIL_NO_ENDPOINT);

@@ -140,7 +140,7 @@ static void exactly_what_changed_is_written(void **state)
     assert_int_equal(count_writes(node, &n_removed), 0); /* came and went in between */
     assert_int_equal(n_removed, 0);
     node_disconnect(node, GPU, "a.sock");
-    node->now_ns += 301 * SECOND_NS;
+    node->now_ns += 301 * DV_NS_PER_S;
     assert_string_equal(node_capacity(node, GPU), "removed");
     assert_int_equal(count_writes(node, &n_removed), 0);
     assert_int_equal(n_removed, 1);
@@ -174,7 +174,7 @@ static void a_resource_whose_plugin_stays_away_is_dropped_after_a_restart(void *
 
     node_register(node, GPU, "a.sock", "d1");
     node_restart(node);
-    node->now_ns += 300 * SECOND_NS;
+    node->now_ns += 300 * DV_NS_PER_S;
     assert_string_equal(node_capacity(node, GPU), "0/0");
     node->now_ns += 1;
     assert_string_equal(node_capacity(node, GPU), "removed");

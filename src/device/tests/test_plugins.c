@@ -110,7 +110,7 @@ static void a_stopped_plugin_keeps_its_capacity_for_the_grace_period(void **stat
     node_disconnect(node, GPU, "a.sock");
     assert_string_equal(node_capacity(node, GPU), "3/0");
     assert_int_equal(node_info(node, GPU).plugin, DV_DEVICE_STOPPED);
-    node->now_ns += 300 * SECOND_NS;
+    node->now_ns += 300 * DV_NS_PER_S;
     assert_string_equal(node_capacity(node, GPU), "3/0");
     node->now_ns++;
     assert_string_equal(node_capacity(node, GPU), "removed");
@@ -126,7 +126,7 @@ static void a_removed_resource_comes_back_with_a_list(void **state)
     node_register(node, GPU, "a.sock", "d1");
     assert_true(node_allocate(node, "p", "c", DV_DEVICE_REGULAR, GPU "=1"));
     node_disconnect(node, GPU, "a.sock");
-    node->now_ns += 301 * SECOND_NS;
+    node->now_ns += 301 * DV_NS_PER_S;
     assert_string_equal(node_capacity(node, GPU), "removed");
     assert_true(node_info(node, GPU).is_known); /* it is held */
     node_connect(node, GPU, "a.sock");
@@ -146,14 +146,14 @@ static void the_first_removal_is_known_in_advance(void **state)
     assert_true(dv_device_next_removal_ns(node->state) == UINT64_MAX);
     node_disconnect(node, NIC, "n.sock");
     first_ns = node->now_ns + DV_DEVICE_GRACE_NS + 1;
-    node->now_ns += SECOND_NS;
+    node->now_ns += DV_NS_PER_S;
     node_disconnect(node, GPU, "a.sock");
     assert_true(dv_device_next_removal_ns(node->state) == first_ns);
     node->now_ns = first_ns - 1;
     assert_string_equal(node_capacity(node, NIC), "1/0");
     node->now_ns = first_ns;
     assert_string_equal(node_capacity(node, NIC), "removed");
-    assert_true(dv_device_next_removal_ns(node->state) == first_ns + SECOND_NS);
+    assert_true(dv_device_next_removal_ns(node->state) == first_ns + DV_NS_PER_S);
     node_connect(node, GPU, "a.sock");
     assert_true(dv_device_next_removal_ns(node->state) == UINT64_MAX);
 }

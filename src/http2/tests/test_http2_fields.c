@@ -3,9 +3,9 @@
 #include <nghttp2/nghttp2.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "http2/http2_fields.h"
 
-#define SECOND_NS UINT64_C(1000000000)
 #define TEXT_BYTES_MAX 4096u
 
 static void a_timeout_is_printed_rounded_up_in_eight_digits(void **state)
@@ -14,24 +14,24 @@ static void a_timeout_is_printed_rounded_up_in_eight_digits(void **state)
         uint64_t ns;
         const char *text;
     } cases[] = {
-        {0,                             "1n"       },
-        {1,                             "1n"       },
-        {250,                           "250n"     },
-        {99999999,                      "99999999n"},
-        {100000000,                     "100000u"  },
-        {100000001,                     "100001u"  },
-        {SECOND_NS,                     "1000000u" },
-        {45 * SECOND_NS,                "45000000u"},
-        {99999999000,                   "99999999u"},
-        {99999999001,                   "100000m"  },
-        {3600 * SECOND_NS,              "3600000m" },
-        {99999999 * (SECOND_NS / 1000), "99999999m"},
-        {100000 * SECOND_NS,            "100000S"  },
-        {99999999 * SECOND_NS,          "99999999S"},
-        {99999999 * SECOND_NS + 1,      "1666667M" },
-        {60 * SECOND_NS * 99999999,     "99999999M"},
-        {60 * SECOND_NS * 99999999 + 1, "1666667H" },
-        {UINT64_MAX,                    "5124096H" },
+        {0,                               "1n"       },
+        {1,                               "1n"       },
+        {250,                             "250n"     },
+        {99999999,                        "99999999n"},
+        {100000000,                       "100000u"  },
+        {100000001,                       "100001u"  },
+        {DV_NS_PER_S,                     "1000000u" },
+        {45 * DV_NS_PER_S,                "45000000u"},
+        {99999999000,                     "99999999u"},
+        {99999999001,                     "100000m"  },
+        {3600 * DV_NS_PER_S,              "3600000m" },
+        {99999999 * (DV_NS_PER_S / 1000), "99999999m"},
+        {100000 * DV_NS_PER_S,            "100000S"  },
+        {99999999 * DV_NS_PER_S,          "99999999S"},
+        {99999999 * DV_NS_PER_S + 1,      "1666667M" },
+        {60 * DV_NS_PER_S * 99999999,     "99999999M"},
+        {60 * DV_NS_PER_S * 99999999 + 1, "1666667H" },
+        {UINT64_MAX,                      "5124096H" },
     };
 
     (void)state;
@@ -68,10 +68,10 @@ static void a_timeout_is_read(void **state)
         {"0H",        0                             },
         {"7u",        7000                          },
         {"7m",        7000000                       },
-        {"7S",        7 * SECOND_NS                 },
-        {"7M",        420 * SECOND_NS               },
-        {"7H",        25200 * SECOND_NS             },
-        {"00000001S", SECOND_NS                     },
+        {"7S",        7 * DV_NS_PER_S               },
+        {"7M",        420 * DV_NS_PER_S             },
+        {"7H",        25200 * DV_NS_PER_S           },
+        {"00000001S", DV_NS_PER_S                   },
         {"44999976u", UINT64_C(44999976000)         },
         {"5124095H",  UINT64_C(18446742000000000000)},
         {"5124096H",  UINT64_MAX                    }, /* does not fit: as good as for ever */

@@ -29,7 +29,6 @@
 #include "loop/loop.h"
 #include "pod/pod.h"
 
-#define NS_PER_MS 1000000u
 /* The owner is warned this long before the end; of a short lease a tenth of its time. */
 #define WARNING_MS 60000u
 /* A process that was killed is gone within this time, or hangs in the kernel: then its devices are
@@ -182,7 +181,7 @@ void dv_lease_begin(struct dv_lease *lease)
 
 static uint64_t wall_ms(const struct dv_leases *leases)
 {
-    return dv_clock_wall_ns(dv_loop_clock(leases->loop)) / NS_PER_MS;
+    return dv_clock_wall_ns(dv_loop_clock(leases->loop)) / DV_NS_PER_MS;
 }
 
 static uint64_t warning_ms(const struct dv_lease *lease)

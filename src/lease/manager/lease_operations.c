@@ -15,7 +15,6 @@
 #include "policy/policy.h"
 #include "store/store_saver.h"
 
-#define NS_PER_MS 1000000u
 #define SECONDS_MAX (UINT64_C(10) * 366 * 86400)
 
 static void on_task(struct dv_task *task)
@@ -153,7 +152,7 @@ static bool renew(struct dv_lease *lease, const struct dv_lease_caller *caller,
                   const struct dv_lease_renewal *renewal, struct dv_err *err)
 {
     struct dv_leases *leases = lease->leases;
-    uint64_t now_ms = dv_clock_wall_ns(dv_loop_clock(leases->loop)) / NS_PER_MS;
+    uint64_t now_ms = dv_clock_wall_ns(dv_loop_clock(leases->loop)) / DV_NS_PER_MS;
     struct dv_arena *arena = dv_arena_new();
     struct dv_lease_owner owner;
     uint64_t allowed_s = 0;

@@ -11,7 +11,6 @@
 #include "pod/pod.h"
 #include "store/store_saver.h"
 
-#define NS_PER_MS 1000000u
 #define POD_BYTES_MAX (512u * 1024u)
 
 enum dv_lease_outcome dv_lease_fail(struct dv_lease *lease, const struct dv_err *err)
@@ -36,7 +35,7 @@ enum dv_lease_outcome dv_lease_step_record(struct dv_lease *lease)
 {
     struct dv_leases *leases = lease->leases;
 
-    lease->spec.since_ms = dv_clock_wall_ns(dv_loop_clock(leases->loop)) / NS_PER_MS;
+    lease->spec.since_ms = dv_clock_wall_ns(dv_loop_clock(leases->loop)) / DV_NS_PER_MS;
     lease->spec.ends_ms = lease->max_s > 0 ? lease->spec.since_ms + lease->max_s * 1000 : 0;
     lease->is_recorded = true;
     leases->n_held++;

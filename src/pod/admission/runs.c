@@ -21,7 +21,6 @@
 #include "resource/resource.h"
 #include "json/json.h"
 
-#define NS_PER_S UINT64_C(1000000000)
 #define PROCESS "process://"
 /* How long after the end of a process its exit code may still be told: who started it has seen the
  * end at the same moment. */
@@ -196,7 +195,7 @@ static struct dv_time now_of(const struct dv_pods *pods)
 {
     uint64_t now_ns = dv_clock_wall_ns(dv_loop_clock(pods->loop));
 
-    return (struct dv_time){.seconds = (int64_t)(now_ns / NS_PER_S), .is_set = true};
+    return (struct dv_time){.seconds = (int64_t)(now_ns / DV_NS_PER_S), .is_set = true};
 }
 
 static void begin_run(struct run *run, dv_str container, uint32_t pid, dv_str start)

@@ -27,14 +27,14 @@
 #define HEARTBEAT_MS 300000u
 #define CONFLICT 409
 #define STATUS_BYTES_MAX (1u << 20)
-#define NS_PER_S UINT64_C(1000000000)
 
 struct dv_time dv_agent_now(const struct dv_agent *agent)
 {
     uint64_t ns = dv_clock_wall_ns(dv_loop_clock(agent->loop));
 
-    return (struct dv_time){
-        .seconds = (int64_t)(ns / NS_PER_S), .nanos = (int32_t)(ns % NS_PER_S), .is_set = true};
+    return (struct dv_time){.seconds = (int64_t)(ns / DV_NS_PER_S),
+                            .nanos = (int32_t)(ns % DV_NS_PER_S),
+                            .is_set = true};
 }
 
 const struct dv_api_node *dv_agent_node_of(const struct dv_agent *agent)

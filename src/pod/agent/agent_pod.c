@@ -25,7 +25,6 @@
  * what would help it can only be found by asking the API again. */
 #define LOOK_MAX_MS 10000u
 #define PAUSE_JITTER_PER_MILLE 200u
-#define NS_PER_S UINT64_C(1000000000)
 
 /* Operations are large, and most pods have none under way. */
 struct dv_agent_admitting {
@@ -402,7 +401,7 @@ static void take(struct dv_agent_pod *pod)
 static void wait_for_end(struct dv_agent_pod *pod)
 {
     const struct dv_time *due = &value_of(pod)->metadata.deletion_timestamp;
-    uint64_t now_s = wall_ns(pod) / NS_PER_S;
+    uint64_t now_s = wall_ns(pod) / DV_NS_PER_S;
     uint64_t wait_s = due->seconds > (int64_t)now_s ? (uint64_t)due->seconds - now_s : 0;
 
     dv_timer_start(&pod->timer, pod->agent->loop,
@@ -439,8 +438,8 @@ static struct dv_agent_facts facts_of(const struct dv_agent_pod *pod)
     if (!value)
         return facts;
     facts.is_deleting = value->metadata.deletion_timestamp.is_set;
-    facts.is_due = facts.is_deleting &&
-                   value->metadata.deletion_timestamp.seconds <= (int64_t)(wall_ns(pod) / NS_PER_S);
+    facts.is_due = facts.is_deleting && value->metadata.deletion_timestamp.seconds <=
+                                            (int64_t)(wall_ns(pod) / DV_NS_PER_S);
     /* what the API says of its mirror does not end a static pod */
     facts.is_terminal = !pod->is_static && dv_pod_is_terminal(value);
     facts.has_ended |= dv_bare_has_ended(value, told.statuses, told.n_statuses);

@@ -18,11 +18,9 @@
 #include "workload/life.h"
 #include "json/json.h"
 
-#define NS_PER_S UINT64_C(1000000000)
-
 static struct dv_time time_of(uint64_t wall_ns)
 {
-    return (struct dv_time){.seconds = (int64_t)(wall_ns / NS_PER_S), .is_set = true};
+    return (struct dv_time){.seconds = (int64_t)(wall_ns / DV_NS_PER_S), .is_set = true};
 }
 
 static const struct dv_api_pod *value_of(const struct dv_agent_pod *pod)

@@ -17,13 +17,11 @@
 #include "resource/resource.h"
 #include "workload/volume.h"
 
-#define NS_PER_S UINT64_C(1000000000)
-
 static void next(struct dv_runner_job *job);
 
 static int64_t now_s(const struct dv_runner_job *job)
 {
-    return (int64_t)(dv_clock_wall_ns(dv_loop_clock(job->pod->runner->loop)) / NS_PER_S);
+    return (int64_t)(dv_clock_wall_ns(dv_loop_clock(job->pod->runner->loop)) / DV_NS_PER_S);
 }
 
 /* ---- what is kept ---- */

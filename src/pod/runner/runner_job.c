@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/calendar.h"
+#include "base/clock.h"
 #include "base/defs.h"
 #include "base/err.h"
 #include "base/str.h"
@@ -17,7 +18,6 @@
 
 /* Of what is told about a failure. */
 #define ERROR_BYTES_MAX (4u * DV_ERR_MSG_BYTES)
-#define NS_PER_S UINT64_C(1000000000)
 
 static void (*const begins[DV_N_LIFE_ACTION_KINDS])(struct dv_runner_job *job) = {
     [DV_LIFE_SET_UP] = dv_runner_begin_set_up,
@@ -52,8 +52,8 @@ static struct dv_strs copy_texts(const struct dv_strs *texts, struct dv_arena *a
 static dv_str print_time(uint64_t wall_ns, struct dv_arena *arena)
 {
     char text[DV_RFC3339_BYTES];
-    size_t n = dv_rfc3339_print((struct dv_rfc3339){.seconds = (int64_t)(wall_ns / NS_PER_S),
-                                                    .nanos = (int32_t)(wall_ns % NS_PER_S)},
+    size_t n = dv_rfc3339_print((struct dv_rfc3339){.seconds = (int64_t)(wall_ns / DV_NS_PER_S),
+                                                    .nanos = (int32_t)(wall_ns % DV_NS_PER_S)},
                                 DV_RFC3339_TRIMMED, text);
 
     return dv_str_copy((dv_str){text, n}, arena);

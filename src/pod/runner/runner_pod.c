@@ -23,9 +23,6 @@
 #include "workload/life.h"
 #include "workload/workload.h"
 
-#define NS_PER_MS UINT64_C(1000000)
-#define NS_PER_S UINT64_C(1000000000)
-
 /* ---- life ---- */
 
 struct dv_runner_pod *dv_runner_pod_new(struct dv_runner *runner, dv_str uid)
@@ -157,8 +154,8 @@ static uint64_t view_ms(const struct dv_runner_pod *pod)
         return 0;
     /* asked for after the last job, if within the same millisecond */
     if (pod->relisted_ns > 0 && taken_ns >= pod->relisted_ns)
-        return dv_u64_max(taken_ns / NS_PER_MS, pod->view_after_ms + 1);
-    return taken_ns / NS_PER_MS;
+        return dv_u64_max(taken_ns / DV_NS_PER_MS, pod->view_after_ms + 1);
+    return taken_ns / DV_NS_PER_MS;
 }
 
 static void read_view(const struct dv_runner_pod *pod, const struct dv_cri_pod *view,
@@ -199,8 +196,8 @@ static void gather(const struct dv_runner_pod *pod, const struct dv_cri_pod *vie
         .view_ms = view_ms(pod),
         .host_ips = runner->node.host_ips,
         .runtime_name = runtime ? runtime->name : DV_STR(""),
-        .now = {.seconds = (int64_t)(wall_ns / NS_PER_S),
-                .nanos = (int32_t)(wall_ns % NS_PER_S),
+        .now = {.seconds = (int64_t)(wall_ns / DV_NS_PER_S),
+                .nanos = (int32_t)(wall_ns % DV_NS_PER_S),
                 .is_set = true},
         .now_ms = dv_loop_now_ms(runner->loop),
         .random = (uint32_t)dv_random_u64(),

@@ -20,7 +20,6 @@
 #include "pod/static/manifest.h"
 #include "resource/resource.h"
 
-#define NS_PER_S UINT64_C(1000000000)
 /* How often the folder is read without an event, as in the reference. */
 #define READ_MS 20000u
 /* How often a folder is looked for that is not there, or cannot be watched. */
@@ -314,12 +313,12 @@ static void on_timer(struct dv_timer *timer)
     pods->is_again = false;
     pods->n_open++;
     pods->reading = (struct reading){
-        .work = {.run = run_reading,                      .done = on_read},
+        .work = {.run = run_reading,                         .done = on_read},
         .pods = pods,
         .arena = dv_arena_new(),
         .dir = pods->options.dir,
         .node_name = pods->options.node_name,
-        .now = {.seconds = (int64_t)(now_ns / NS_PER_S), .is_set = true },
+        .now = {.seconds = (int64_t)(now_ns / DV_NS_PER_S), .is_set = true },
     };
     dv_work_start(&pods->reading.work, pods->loop);
 }

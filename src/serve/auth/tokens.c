@@ -21,7 +21,6 @@
 #define ROW_BYTES_MAX (64u << 10)
 /* One write deletes so many expired tokens: new ones are made more slowly than that. */
 #define OVER_MAX 16u
-#define NS_PER_S UINT64_C(1000000000)
 #define MS_PER_S 1000u
 /* How late it may be noticed that the clock was set past the end of a token. */
 #define EXPIRY_LOOK_S 10
@@ -48,7 +47,7 @@ struct dv_tokens {
 
 static int64_t now_s(const struct dv_tokens *tokens)
 {
-    return (int64_t)(dv_clock_wall_ns(dv_loop_clock(tokens->loop)) / NS_PER_S);
+    return (int64_t)(dv_clock_wall_ns(dv_loop_clock(tokens->loop)) / DV_NS_PER_S);
 }
 
 /* ---- entries ---- */

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/metric.h"
 #include "base/str.h"
@@ -33,7 +34,6 @@ static const char *const alignment_labels[] = {"scope", "boundary"};
 /* The reference's buckets: 0.05 times powers of two. */
 static const double topology_bounds[] = {0.05, 0.1,  0.2,  0.4,   0.8,   1.6,   3.2,  6.4,
                                          12.8, 25.6, 51.2, 102.4, 204.8, 409.6, 819.2};
-#define NS_PER_MS 1000000u
 
 enum { PODRES_CALLS = 6 };
 
@@ -385,7 +385,7 @@ void dv_node_metrics_ended(struct dv_node_metrics *metrics, const struct dv_pod_
                            const struct dv_pod_times *times)
 {
     dv_str result = DV_STR("failed");
-    uint64_t whole_ms = times->allocation_ns / NS_PER_MS;
+    uint64_t whole_ms = times->allocation_ns / DV_NS_PER_MS;
 
     if (verdict)
         result = verdict->is_admitted ? DV_STR("admitted") : DV_STR("refused");

@@ -20,13 +20,12 @@
 #define PREFETCHED 16u
 /* A longer object is printed by a worker. */
 #define SHARED_BYTES_MAX (32u * 1024u)
-#define NS_PER_S UINT64_C(1000000000)
 
 struct dv_time dv_kube_now(const struct dv_kube *kube)
 {
     uint64_t ns = dv_clock_wall_ns(dv_loop_clock(kube->options.loop));
 
-    return (struct dv_time){.seconds = (int64_t)(ns / NS_PER_S), .is_set = true};
+    return (struct dv_time){.seconds = (int64_t)(ns / DV_NS_PER_S), .is_set = true};
 }
 
 void dv_kube_warn(struct dv_kube_call *call, dv_str text)

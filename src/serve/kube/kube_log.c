@@ -17,7 +17,6 @@
 #include "serve/node/node_feed.h"
 #include "serve/tokens.h"
 
-#define NS_PER_S UINT64_C(1000000000)
 /* How many logs all users that are no admins may read at a time: the others are for admins. */
 #define OTHERS_MAX 64u
 
@@ -90,8 +89,8 @@ static struct dv_rfc3339 wall_time(const struct dv_kube *kube)
 {
     uint64_t ns = dv_clock_wall_ns(dv_loop_clock(kube->options.loop));
 
-    return (struct dv_rfc3339){.seconds = (int64_t)(ns / NS_PER_S),
-                               .nanos = (int32_t)(ns % NS_PER_S)};
+    return (struct dv_rfc3339){.seconds = (int64_t)(ns / DV_NS_PER_S),
+                               .nanos = (int32_t)(ns % DV_NS_PER_S)};
 }
 
 /* Finds the pod, and the container that is meant. False: the call has been answered. */

@@ -15,8 +15,6 @@
 #include "serve/logs/pod_log.h"
 #include "workload/workload.h"
 
-#define NS_PER_S UINT64_C(1000000000)
-
 static void on_ended(struct dv_pod_log *log)
 {
     free(log);
@@ -52,8 +50,8 @@ void dv_node_logs_answer(const struct dv_node_logs *logs, const struct dv_node_r
 {
     struct dv_arena *arena = dv_rest_call_arena(call);
     uint64_t now_ns = dv_clock_wall_ns(dv_loop_clock(logs->loop));
-    const struct dv_rfc3339 now = {.seconds = (int64_t)(now_ns / NS_PER_S),
-                                   .nanos = (int32_t)(now_ns % NS_PER_S)};
+    const struct dv_rfc3339 now = {.seconds = (int64_t)(now_ns / DV_NS_PER_S),
+                                   .nanos = (int32_t)(now_ns % DV_NS_PER_S)};
     struct dv_pod_log_options options;
     struct dv_pod_log_target target;
     struct dv_pod_log_refusal refusal;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/map.h"
 #include "base/num.h"
@@ -10,7 +11,6 @@
 #include "proto/cri_v1.pb-c.h"
 #include "workload/config.h"
 
-#define NS_PER_S UINT64_C(1000000000)
 #define BYTES_PER_KB 1024u
 
 /* ---- the runtime's answers ---- */
@@ -248,8 +248,8 @@ static bool read_cpu(dv_str stat, uint64_t ticks_per_s, struct dv_usage *usage, 
         if (counts[i])
             sum = dv_u64_add_clamped(sum, ticks);
     }
-    usage->cpu_ns = (struct dv_usage_number){true, sum / ticks_per_s * NS_PER_S +
-                                                       sum % ticks_per_s * NS_PER_S / ticks_per_s};
+    usage->cpu_ns = (struct dv_usage_number){
+        true, sum / ticks_per_s * DV_NS_PER_S + sum % ticks_per_s * DV_NS_PER_S / ticks_per_s};
     return true;
 }
 
@@ -292,7 +292,7 @@ bool dv_usage_read_node(dv_str stat, dv_str meminfo, uint64_t ticks_per_s, int64
     if (!read_cpu(stat, ticks_per_s, usage, err) || !read_memory(meminfo, usage, err) ||
         !read_number(stat, "btime", &boot_s, err))
         return false;
-    *boot_ns = (int64_t)(dv_u64_min(boot_s, INT64_MAX / NS_PER_S) * NS_PER_S);
+    *boot_ns = (int64_t)(dv_u64_min(boot_s, INT64_MAX / DV_NS_PER_S) * DV_NS_PER_S);
     return true;
 }
 
@@ -308,6 +308,6 @@ struct dv_usage_number dv_usage_rate(const struct dv_usage *before, const struct
     used_ns = now->cpu_ns.value - before->cpu_ns.value;
     passed_ns = (uint64_t)(now->cpu_at_ns - before->cpu_at_ns);
     rate.is_known = true;
-    rate.value = (uint64_t)((double)used_ns / (double)passed_ns * (double)NS_PER_S);
+    rate.value = (uint64_t)((double)used_ns / (double)passed_ns * (double)DV_NS_PER_S);
     return rate;
 }

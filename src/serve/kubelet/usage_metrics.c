@@ -1,12 +1,12 @@
 /* usage_metrics.c - what is used, for Prometheus. The names, labels and units are the reference's,
  * so that what reads a kubelet's /metrics/resource reads this. */
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/metric.h"
 #include "base/str.h"
 #include "proto/podresources_v1.pb-c.h"
 #include "serve/kubelet/usage.h"
 
-#define NS_PER_S UINT64_C(1000000000)
 #define NS_PER_MS 1000000
 
 static void print_head(struct dv_buf *buf, const char *name, const char *type, const char *help)
@@ -45,8 +45,8 @@ static void print_name(struct dv_buf *buf, const char *name, const struct owner 
 /* A time as seconds, exactly; a double would not hold every nanosecond. */
 static void print_seconds(struct dv_buf *buf, uint64_t ns)
 {
-    dv_buf_printf(buf, " %llu.%09llu", (unsigned long long)(ns / NS_PER_S),
-                  (unsigned long long)(ns % NS_PER_S));
+    dv_buf_printf(buf, " %llu.%09llu", (unsigned long long)(ns / DV_NS_PER_S),
+                  (unsigned long long)(ns % DV_NS_PER_S));
 }
 
 /* Samples have the time at which they were taken, which may be seconds ago. */

@@ -17,14 +17,12 @@
 #include "serve/node/serve_answer.h"
 #include "serve/serve.h"
 
-#define NS_PER_MS 1000000u
-
 /* Converts a time on the loop's clock to unix time. */
 static int64_t wall_ms(const struct dv_node *node, uint64_t loop_ns)
 {
     uint64_t ago_ns = dv_loop_now_ns(node->loop) - loop_ns;
 
-    return (int64_t)((dv_clock_wall_ns(dv_loop_clock(node->loop)) - ago_ns) / NS_PER_MS);
+    return (int64_t)((dv_clock_wall_ns(dv_loop_clock(node->loop)) - ago_ns) / DV_NS_PER_MS);
 }
 
 static NodeV1__PodRef *ref_of(const struct dv_node *node, dv_str uid, struct dv_arena *arena)

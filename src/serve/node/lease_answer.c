@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/str.h"
 #include "claim/claim.h"
 #include "claim/claim_manager.h"
@@ -20,7 +21,6 @@
 /* How many holders one who waits is told, and how many pods are looked at for them. */
 #define HOLDERS_MAX 4u
 #define PODS_MAX 1000u
-#define NS_PER_MS 1000000u
 
 static NodeV1__LeaseOwner *make_owner(const struct dv_lease_owner *owner, struct dv_arena *arena)
 {
@@ -242,7 +242,7 @@ static void add_pods(NodeV1__LeaseWaiting *waiting, const struct dv_node *node, 
             dv_str_to_c(dv_str_printf(arena, "%.*s/%.*s", DV_FMT(view.spec->ref.namespace),
                                       DV_FMT(view.spec->ref.name)),
                         arena);
-        holder.since_ms = (int64_t)(view.since_wall_ns / NS_PER_MS);
+        holder.since_ms = (int64_t)(view.since_wall_ns / DV_NS_PER_MS);
         add_holder(waiting, &holder, arena);
     }
 }

@@ -34,8 +34,6 @@
  * at the same time. */
 #define LIFE_MS UINT64_C(1800000)
 
-#define NS_PER_MS 1000000u
-
 #define ALL_PARTS ((1u << DV_FEED_N_PARTS) - 1u)
 
 struct dv_feed_text {
@@ -393,7 +391,7 @@ static void go_on(struct dv_node_feed *feed)
             return; /* on_printed goes on */
     }
     feed->is_in_round = false;
-    spent_ms = feed->spent_ns / NS_PER_MS;
+    spent_ms = feed->spent_ns / DV_NS_PER_MS;
     feed->rested_ms = now_ms + spent_ms * GAP_FACTOR;
     feed->earliest_ms = dv_u64_max(feed->rested_ms, now_ms + GAP_MS);
     tell_all(feed);

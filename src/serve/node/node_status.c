@@ -18,8 +18,6 @@
 #include "serve/node/serve_answer.h"
 #include "serve/serve.h"
 
-#define NS_PER_MS 1000000u
-
 /* ---- resources ---- */
 
 static struct dv_serve_resource resource_of(const struct dv_device_resource_info *info)
@@ -214,7 +212,7 @@ static NodeV1__PodStatus *pod_message(const struct dv_node *node, const struct d
     node_v1__pod_status__init(pod);
     pod->pod = dv_serve_ref(&view->spec->ref, arena);
     add_state(pod, node, view, arena);
-    pod->since_ms = (int64_t)(view->since_wall_ns / NS_PER_MS);
+    pod->since_ms = (int64_t)(view->since_wall_ns / DV_NS_PER_MS);
     add_health(pod, node, view->spec, arena);
     add_runs(pod, node, view->spec->ref.uid, arena);
     return pod;
@@ -309,7 +307,7 @@ NodeV1__StatusResponse *dv_serve_status(const struct dv_node *node, struct dv_ar
     node_v1__status_response__init(response);
     response->version = DV_VERSION;
     response->node_name = dv_str_to_c(node->name, arena);
-    response->started_at_ms = (int64_t)(node->started_wall_ns / NS_PER_MS);
+    response->started_at_ms = (int64_t)(node->started_wall_ns / DV_NS_PER_MS);
     response->n_pods = all_pods(node, arena, &response->pods);
     response->n_calls = dv_serve_calls(node, arena, &response->calls);
     response->resource_status = DV_NEW_ARRAY(arena, NodeV1__ResourceStatus *, n);

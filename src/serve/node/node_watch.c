@@ -28,9 +28,8 @@
 #include "serve/node/serve_answer.h"
 #include "serve/serve.h"
 
-#define NS_PER_MS 1000000u
 /* Short lists are made in one turn until this much time has gone. */
-#define TURN_NS (2u * NS_PER_MS)
+#define TURN_NS (2u * DV_NS_PER_MS)
 /* The pause after a list is this many times as long as making it took. A list that took less than
  * a millisecond has none: who admits a pod and waits for it should see it at once. */
 #define PAUSE_FACTOR 10u
@@ -251,7 +250,7 @@ static void make_list(struct listing *listing)
     struct dv_arena *arena = dv_arena_new();
     uint64_t start_ns = dv_clock_now_ns(dv_loop_clock(loop));
     const ProtobufCMessage *message = listing->make(listing, arena);
-    uint64_t took_ms = (dv_clock_now_ns(dv_loop_clock(loop)) - start_ns) / NS_PER_MS;
+    uint64_t took_ms = (dv_clock_now_ns(dv_loop_clock(loop)) - start_ns) / DV_NS_PER_MS;
 
     listing->is_stale = false;
     listing->earliest_ms = dv_loop_now_ms(loop) + took_ms * PAUSE_FACTOR;

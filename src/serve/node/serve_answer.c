@@ -19,7 +19,6 @@
 #include "proto/davit_node_v1.pb-c.h"
 #include "serve/serve.h"
 
-#define NS_PER_MS 1000000u
 /* A message that takes more memory takes more than a millisecond to encode. */
 #define SHORT_BYTES_MAX (1u << 20)
 
@@ -206,7 +205,7 @@ static int64_t wall_ms(const struct dv_node *node, uint64_t at_ms)
     struct dv_clock *clock = dv_loop_clock(node->loop);
     int64_t ahead_ms = (int64_t)at_ms - (int64_t)dv_clock_now_ms(clock);
 
-    return (int64_t)(dv_clock_wall_ns(clock) / NS_PER_MS) + ahead_ms;
+    return (int64_t)(dv_clock_wall_ns(clock) / DV_NS_PER_MS) + ahead_ms;
 }
 
 /* Adds what is used with a DRA driver, of all that it offers. */

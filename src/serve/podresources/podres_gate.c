@@ -1,9 +1,9 @@
 #include "serve/podresources/podres_gate.h"
 
+#include "base/clock.h"
 #include "base/num.h"
 
-#define NS_PER_S UINT64_C(1000000000)
-#define NS_PER_TOKEN (NS_PER_S / DV_PODRES_CALLS_PER_S)
+#define NS_PER_TOKEN (DV_NS_PER_S / DV_PODRES_CALLS_PER_S)
 #define SAVED_NS_MAX (DV_PODRES_BURST * NS_PER_TOKEN)
 
 void dv_podres_gate_init(struct dv_podres_gate *gate, uint64_t now_ns)
