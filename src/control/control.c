@@ -59,9 +59,7 @@ const struct dv_api_pod *dv_control_get_pod(const struct dv_control *control, dv
 
 struct dv_time dv_control_now(const struct dv_control *control)
 {
-    uint64_t ns = dv_clock_wall_ns(dv_loop_clock(control->loop));
-
-    return (struct dv_time){.seconds = (int64_t)(ns / 1000000000u), .is_set = true};
+    return dv_api_seconds_from_ns(dv_clock_wall_ns(dv_loop_clock(control->loop)));
 }
 
 void dv_control_split(dv_str key, dv_str *namespace, dv_str *name)

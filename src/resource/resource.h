@@ -151,6 +151,10 @@ void dv_pb_envelope_encode(const struct dv_pb_envelope *envelope, struct dv_buf 
 DV_CHECKED bool dv_api_time_parse(dv_str text, struct dv_time *time, struct dv_err *err);
 void dv_api_time_print(struct dv_time time, bool with_micros, struct dv_buf *buf);
 bool dv_api_time_is_in_range(struct dv_time time); /* of the years 0 to 9999 */
+/* The time of a clock that counts nanoseconds since 1970; most fields of the API take the seconds
+ * of it alone. */
+struct dv_time dv_api_time_from_ns(uint64_t wall_ns);
+struct dv_time dv_api_seconds_from_ns(uint64_t wall_ns);
 /* The time so many seconds later, or earlier when negative; never beyond the years 0 to 9999,
  * because a time beyond them cannot be read again once it is printed. */
 struct dv_time dv_api_time_add(struct dv_time time, int64_t seconds);

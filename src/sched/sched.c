@@ -43,9 +43,7 @@ dv_str dv_sched_key(struct dv_sched *sched, dv_str namespace, dv_str name)
 
 struct dv_time dv_sched_now(const struct dv_sched *sched)
 {
-    uint64_t ns = dv_clock_wall_ns(dv_loop_clock(sched->loop));
-
-    return (struct dv_time){.seconds = (int64_t)(ns / 1000000000u), .is_set = true};
+    return dv_api_seconds_from_ns(dv_clock_wall_ns(dv_loop_clock(sched->loop)));
 }
 
 void dv_sched_request(struct dv_sched *sched, struct dv_request *request)

@@ -25,9 +25,7 @@ dv_str dv_cli_text(const struct dv_json *doc, const char *parent, const char *na
 
 struct dv_time dv_cli_now(void)
 {
-    uint64_t ns = dv_clock_wall_ns(dv_clock_real());
-
-    return (struct dv_time){(int64_t)(ns / 1000000000u), (int32_t)(ns % 1000000000u), true};
+    return dv_api_time_from_ns(dv_clock_wall_ns(dv_clock_real()));
 }
 
 /* Items of a list need not say what they are; who prints one wants it said, and first. */

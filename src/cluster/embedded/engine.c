@@ -22,9 +22,7 @@ struct dv_collection *dv_engine_collection(struct dv_embedded *embedded, const s
 
 struct dv_time dv_engine_now(const struct dv_embedded *embedded)
 {
-    uint64_t ns = dv_clock_wall_ns(dv_loop_clock(embedded->cluster.loop));
-
-    return (struct dv_time){.seconds = (int64_t)(ns / DV_NS_PER_S), .is_set = true};
+    return dv_api_seconds_from_ns(dv_clock_wall_ns(dv_loop_clock(embedded->cluster.loop)));
 }
 
 dv_str dv_engine_key(const struct dv_entry *entry, struct dv_arena *arena)

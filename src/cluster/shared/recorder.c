@@ -473,8 +473,8 @@ void dv_recorder_note(struct dv_recorder *recorder, const struct dv_note_subject
                       bool is_warning, dv_str reason, dv_str message)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
-    uint64_t now_ns = dv_clock_wall_ns(dv_loop_clock(recorder->cluster->loop));
-    struct dv_time now = {.seconds = (int64_t)(now_ns / DV_NS_PER_S), .is_set = true};
+    struct dv_time now =
+        dv_api_seconds_from_ns(dv_clock_wall_ns(dv_loop_clock(recorder->cluster->loop)));
     struct known *known;
     bool may_write;
     dv_str key;

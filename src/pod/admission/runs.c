@@ -193,9 +193,7 @@ static void save(struct dv_runs *runs, struct dv_pod_telling *telling)
 
 static struct dv_time now_of(const struct dv_pods *pods)
 {
-    uint64_t now_ns = dv_clock_wall_ns(dv_loop_clock(pods->loop));
-
-    return (struct dv_time){.seconds = (int64_t)(now_ns / DV_NS_PER_S), .is_set = true};
+    return dv_api_seconds_from_ns(dv_clock_wall_ns(dv_loop_clock(pods->loop)));
 }
 
 static void begin_run(struct run *run, dv_str container, uint32_t pid, dv_str start)

@@ -30,11 +30,7 @@
 
 struct dv_time dv_agent_now(const struct dv_agent *agent)
 {
-    uint64_t ns = dv_clock_wall_ns(dv_loop_clock(agent->loop));
-
-    return (struct dv_time){.seconds = (int64_t)(ns / DV_NS_PER_S),
-                            .nanos = (int32_t)(ns % DV_NS_PER_S),
-                            .is_set = true};
+    return dv_api_time_from_ns(dv_clock_wall_ns(dv_loop_clock(agent->loop)));
 }
 
 const struct dv_api_node *dv_agent_node_of(const struct dv_agent *agent)

@@ -18,11 +18,6 @@
 #include "workload/life.h"
 #include "json/json.h"
 
-static struct dv_time time_of(uint64_t wall_ns)
-{
-    return (struct dv_time){.seconds = (int64_t)(wall_ns / DV_NS_PER_S), .is_set = true};
-}
-
 static const struct dv_api_pod *value_of(const struct dv_agent_pod *pod)
 {
     return pod->object->value;
@@ -34,7 +29,7 @@ static struct dv_time start_of(const struct dv_agent_pod *pod)
 {
     struct dv_time told = value_of(pod)->status.start_time;
 
-    return told.is_set ? told : time_of(pod->since_ns);
+    return told.is_set ? told : dv_api_seconds_from_ns(pod->since_ns);
 }
 
 /* ---- containers ---- */
@@ -97,7 +92,7 @@ static void fill_bare(const struct dv_agent_pod *pod, enum dv_bare_stage stage,
         .told = told.statuses,
         .n_told = told.n_statuses,
         .since = start_of(pod),
-        .now = time_of(dv_clock_wall_ns(dv_loop_clock(pod->agent->loop))),
+        .now = dv_api_seconds_from_ns(dv_clock_wall_ns(dv_loop_clock(pod->agent->loop))),
     };
     struct dv_pod_ref ref = {.uid = pod->uid};
     struct dv_pod_view view = {0};
@@ -179,7 +174,7 @@ static void add_devices(const struct dv_agent_pod *pod, bool has_ended, struct d
     struct dv_bare_facts facts = {
         .pod = dv_agent_pod_shown(pod)->value,
         .stage = has_ended ? DV_BARE_RELEASED : DV_BARE_READY,
-        .now = time_of(dv_clock_wall_ns(dv_loop_clock(pod->agent->loop))),
+        .now = dv_api_seconds_from_ns(dv_clock_wall_ns(dv_loop_clock(pod->agent->loop))),
     };
     struct dv_api_pod_status devices = {0};
 

@@ -313,12 +313,12 @@ static void on_timer(struct dv_timer *timer)
     pods->is_again = false;
     pods->n_open++;
     pods->reading = (struct reading){
-        .work = {.run = run_reading,                         .done = on_read},
+        .work = {.run = run_reading, .done = on_read},
         .pods = pods,
         .arena = dv_arena_new(),
         .dir = pods->options.dir,
         .node_name = pods->options.node_name,
-        .now = {.seconds = (int64_t)(now_ns / DV_NS_PER_S), .is_set = true },
+        .now = dv_api_seconds_from_ns(now_ns),
     };
     dv_work_start(&pods->reading.work, pods->loop);
 }

@@ -3,6 +3,7 @@
 
 #include "base/buf.h"
 #include "base/calendar.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/str.h"
 
@@ -29,6 +30,18 @@ bool dv_api_time_parse(dv_str text, struct dv_time *time, struct dv_err *err)
                        DV_FMT(text));
     *time = read;
     return true;
+}
+
+struct dv_time dv_api_time_from_ns(uint64_t wall_ns)
+{
+    return (struct dv_time){.seconds = (int64_t)(wall_ns / DV_NS_PER_S),
+                            .nanos = (int32_t)(wall_ns % DV_NS_PER_S),
+                            .is_set = true};
+}
+
+struct dv_time dv_api_seconds_from_ns(uint64_t wall_ns)
+{
+    return (struct dv_time){.seconds = (int64_t)(wall_ns / DV_NS_PER_S), .is_set = true};
 }
 
 struct dv_time dv_api_time_round(struct dv_time time, bool with_micros)

@@ -23,9 +23,7 @@
 
 struct dv_time dv_kube_now(const struct dv_kube *kube)
 {
-    uint64_t ns = dv_clock_wall_ns(dv_loop_clock(kube->options.loop));
-
-    return (struct dv_time){.seconds = (int64_t)(ns / DV_NS_PER_S), .is_set = true};
+    return dv_api_seconds_from_ns(dv_clock_wall_ns(dv_loop_clock(kube->options.loop)));
 }
 
 void dv_kube_warn(struct dv_kube_call *call, dv_str text)
