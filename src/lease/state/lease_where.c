@@ -7,26 +7,11 @@
 #include "base/num.h"
 #include "base/vec.h"
 #include "cel/cel.h"
+#include "lease/state/lease_tokens.h"
 
-#define TOKENS_MAX 2048u
 /* How many names an error lists. */
 #define LISTED_MAX 8u
 #define ERRORS_BYTES_MAX 65536u
-
-enum token_kind {
-    TOKEN_OTHER, /* an operator of one or two characters, or what is not ours to judge */
-    TOKEN_COMPARES,
-    TOKEN_WORD,
-    TOKEN_NUMBER,
-    TOKEN_AMOUNT, /* a number with the unit of a quantity */
-    TOKEN_TEXT,
-};
-
-struct token {
-    enum token_kind kind;
-    dv_str text;
-    size_t at; /* in the source */
-};
 
 /* Where a piece of the CEL comes from. */
 struct piece {
@@ -39,7 +24,7 @@ struct reading {
     const struct dv_lease_name *names;
     size_t n_names;
     struct dv_arena *arena;
-    DV_VEC(struct token) tokens;
+    struct dv_lease_tokens tokens;
     DV_VEC(struct piece) pieces;
     DV_VEC(dv_str) bound; /* names that comprehensions bind */
     DV_VEC(const struct dv_lease_name *) used;
@@ -95,127 +80,14 @@ bool dv_lease_name_fail(const struct dv_lease_name *names, size_t n_names, dv_st
 
 /* ---- tokens ---- */
 
-static bool is_word_start(char c)
-{
-    return dv_is_letter(c) || c == '_';
-}
-
-static bool is_word(char c)
-{
-    return dv_is_alphanumeric(c) || c == '_';
-}
-
-/* The length of a text with its quotes; 0: it has no end. */
-static size_t text_length(dv_str rest)
-{
-    char quote = rest.p[0];
-    size_t width = rest.n >= 3 && rest.p[1] == quote && rest.p[2] == quote ? 3 : 1;
-
-    for (size_t i = width; i < rest.n; i++) {
-        size_t n = 0;
-
-        if (rest.p[i] == '\\') {
-            i++;
-            continue;
-        }
-        while (n < width && i + n < rest.n && rest.p[i + n] == quote)
-            n++;
-        if (n == width)
-            return i + width;
-    }
-    return 0;
-}
-
-static bool is_unit(dv_str text)
-{
-    static const char *const units[] = {"Ki", "Mi", "Gi", "Ti", "Pi", "Ei",
-                                        "k",  "M",  "G",  "T",  "P",  "E"};
-
-    for (size_t i = 0; i < DV_COUNT(units); i++)
-        if (dv_str_eq(text, dv_str_from_c(units[i])))
-            return true;
-    return false;
-}
-
-/* A number, and whether letters that make it an amount follow. */
-static size_t number_length(dv_str rest, enum token_kind *kind)
-{
-    size_t n = 0;
-    size_t unit;
-
-    while (n < rest.n && (dv_is_digit(rest.p[n]) ||
-                          (rest.p[n] == '.' && n + 1 < rest.n && dv_is_digit(rest.p[n + 1]))))
-        n++;
-    for (unit = n; unit < rest.n && is_word(rest.p[unit]);)
-        unit++;
-    *kind = is_unit(dv_str_slice(rest, n, unit)) ? TOKEN_AMOUNT : TOKEN_NUMBER;
-    return unit;
-}
-
-static size_t operator_length(dv_str rest, enum token_kind *kind)
-{
-    static const char *const two[] = {"==", "!=", "<=", ">=", "&&", "||"};
-
-    for (size_t i = 0; i < DV_COUNT(two); i++)
-        if (dv_str_starts_with(rest, dv_str_from_c(two[i]))) {
-            *kind = i < 4 ? TOKEN_COMPARES : TOKEN_OTHER;
-            return 2;
-        }
-    *kind = rest.p[0] == '<' || rest.p[0] == '>' ? TOKEN_COMPARES : TOKEN_OTHER;
-    return 1;
-}
-
-static bool take_token(struct reading *reading, size_t at, size_t *next, struct dv_err *err)
-{
-    dv_str rest = dv_str_slice(reading->source, at, reading->source.n);
-    struct token token = {.at = at};
-    size_t n = 0;
-
-    if (rest.p[0] == '"' || rest.p[0] == '\'') {
-        token.kind = TOKEN_TEXT;
-        n = text_length(rest);
-        if (n == 0)
-            return dv_fail(err, DV_INVALID_ARGUMENT, "character %zu: the text has no end", at + 1);
-    } else if (is_word_start(rest.p[0])) {
-        token.kind = TOKEN_WORD;
-        while (n < rest.n && is_word(rest.p[n]))
-            n++;
-    } else if (dv_is_digit(rest.p[0])) {
-        n = number_length(rest, &token.kind);
-    } else {
-        n = operator_length(rest, &token.kind);
-    }
-    token.text = dv_str_slice(rest, 0, n);
-    *dv_vec_add_in(&reading->tokens, reading->arena) = token;
-    *next = at + n;
-    return true;
-}
-
-static bool read_tokens(struct reading *reading, struct dv_err *err)
-{
-    for (size_t at = 0; at < reading->source.n;) {
-        char c = reading->source.p[at];
-
-        if (c == ' ' || c == '\t' || c == '\n' || c == '\r') {
-            at++;
-            continue;
-        }
-        if (reading->tokens.n >= TOKENS_MAX)
-            return dv_fail(err, DV_INVALID_ARGUMENT, "has more than %u words", TOKENS_MAX);
-        if (!take_token(reading, at, &at, err))
-            return false;
-    }
-    return true;
-}
-
-static dv_str token_text(const struct reading *reading, size_t i)
+static dv_str text_of(const struct reading *reading, size_t i)
 {
     return i < reading->tokens.n ? reading->tokens.v[i].text : DV_STR("");
 }
 
-static enum token_kind token_kind(const struct reading *reading, size_t i)
+static enum dv_lease_token_kind kind_of(const struct reading *reading, size_t i)
 {
-    return i < reading->tokens.n ? reading->tokens.v[i].kind : TOKEN_OTHER;
+    return i < reading->tokens.n ? reading->tokens.v[i].kind : DV_LEASE_TOKEN_OTHER;
 }
 
 /* ---- what words mean ---- */
@@ -234,9 +106,9 @@ static bool is_binding(const struct reading *reading, size_t i)
     static const char *const macros[] = {"all", "exists", "exists_one", "existsOne",    "filter",
                                          "map", "bind",   "sortBy",     "transformList"};
 
-    return i >= 2 && dv_str_eq(token_text(reading, i - 1), DV_STR("(")) &&
-           is_one_of(token_text(reading, i - 2), macros, DV_COUNT(macros)) &&
-           dv_str_eq(token_text(reading, i + 1), DV_STR(","));
+    return i >= 2 && dv_str_eq(text_of(reading, i - 1), DV_STR("(")) &&
+           is_one_of(text_of(reading, i - 2), macros, DV_COUNT(macros)) &&
+           dv_str_eq(text_of(reading, i + 1), DV_STR(","));
 }
 
 static bool is_bound(const struct reading *reading, dv_str word)
@@ -251,23 +123,23 @@ static bool is_bound(const struct reading *reading, dv_str word)
 static bool is_plain(const struct reading *reading, size_t i)
 {
     static const char *const constants[] = {"true", "false", "null", "in"};
-    dv_str word = token_text(reading, i);
-    dv_str next = token_text(reading, i + 1);
+    dv_str word = text_of(reading, i);
+    dv_str next = text_of(reading, i + 1);
 
-    return (i > 0 && dv_str_eq(token_text(reading, i - 1), DV_STR("."))) ||
+    return (i > 0 && dv_str_eq(text_of(reading, i - 1), DV_STR("."))) ||
            dv_str_eq(next, DV_STR("(")) || is_one_of(word, constants, DV_COUNT(constants)) ||
            is_bound(reading, word) ||
            /* a library's name, or a prefix of a text: cel.bind, math.greatest, r"..." */
-           (dv_str_eq(next, DV_STR(".")) && dv_str_eq(token_text(reading, i + 3), DV_STR("(")) &&
+           (dv_str_eq(next, DV_STR(".")) && dv_str_eq(text_of(reading, i + 3), DV_STR("(")) &&
             (dv_str_eq(word, DV_STR("cel")) || dv_str_eq(word, DV_STR("math")))) ||
-           (word.n == 1 && token_kind(reading, i + 1) == TOKEN_TEXT);
+           (word.n == 1 && kind_of(reading, i + 1) == DV_LEASE_TOKEN_TEXT);
 }
 
 static const struct dv_lease_name *name_at(const struct reading *reading, size_t i)
 {
-    if (token_kind(reading, i) != TOKEN_WORD || is_plain(reading, i))
+    if (kind_of(reading, i) != DV_LEASE_TOKEN_WORD || is_plain(reading, i))
         return NULL;
-    return dv_lease_name_find(reading->names, reading->n_names, token_text(reading, i));
+    return dv_lease_name_find(reading->names, reading->n_names, text_of(reading, i));
 }
 
 /* Whether CEL or a quantity can have the number: digits, a fraction, a u or an exponent behind it.
@@ -289,11 +161,11 @@ static bool is_number(dv_str text)
 static bool judge_words(struct reading *reading, struct dv_err *err)
 {
     for (size_t i = 0; i < reading->tokens.n; i++) {
-        const struct token *token = &reading->tokens.v[i];
+        const struct dv_lease_token *token = &reading->tokens.v[i];
 
         if (dv_str_eq(token->text, DV_STR("||")) || dv_str_eq(token->text, DV_STR("?")))
             reading->has_choices = true;
-        if (token->kind != TOKEN_WORD)
+        if (token->kind != DV_LEASE_TOKEN_WORD)
             continue;
         if (is_binding(reading, i))
             *dv_vec_add_in(&reading->bound, reading->arena) = token->text;
@@ -303,15 +175,15 @@ static bool judge_words(struct reading *reading, struct dv_err *err)
             reading->is_whole = true;
     }
     for (size_t i = 0; i < reading->tokens.n && !reading->is_whole; i++) {
-        const struct token *token = &reading->tokens.v[i];
+        const struct dv_lease_token *token = &reading->tokens.v[i];
 
-        if (token->kind == TOKEN_NUMBER && !is_number(token->text))
+        if (token->kind == DV_LEASE_TOKEN_NUMBER && !is_number(token->text))
             return dv_fail(
                 err, DV_INVALID_ARGUMENT,
                 "character %zu: \"%.*s\" is no amount; units are k, M, G, T, P, E and Ki, "
                 "Mi, Gi, Ti, Pi, Ei",
                 token->at + 1, DV_FMT(token->text));
-        if (token->kind == TOKEN_WORD && !is_plain(reading, i) && !name_at(reading, i)) {
+        if (token->kind == DV_LEASE_TOKEN_WORD && !is_plain(reading, i) && !name_at(reading, i)) {
             (void)dv_lease_name_fail(reading->names, reading->n_names, token->text, err);
             return dv_wrap(err, "character %zu", token->at + 1);
         }
@@ -342,27 +214,27 @@ static void print_path(struct reading *reading, const struct dv_lease_name *name
 /* Whether the token can be compared with that name by compareTo. */
 static bool is_comparable(const struct reading *reading, size_t i, const struct dv_lease_name *with)
 {
-    enum token_kind kind = token_kind(reading, i);
+    enum dv_lease_token_kind kind = kind_of(reading, i);
     const struct dv_lease_name *name = name_at(reading, i);
 
     /* what goes on behind the token, a call or a sum, is not compared as it stands */
-    if (dv_str_eq(token_text(reading, i + 1), DV_STR(".")))
+    if (dv_str_eq(text_of(reading, i + 1), DV_STR(".")))
         return false;
     if (name)
         return name->kind == with->kind && with->kind != DV_LEASE_ATTRIBUTE;
     if (with->kind == DV_LEASE_CAPACITY)
-        return kind == TOKEN_AMOUNT || kind == TOKEN_NUMBER;
-    return with->kind == DV_LEASE_VERSION && kind == TOKEN_TEXT;
+        return kind == DV_LEASE_TOKEN_AMOUNT || kind == DV_LEASE_TOKEN_NUMBER;
+    return with->kind == DV_LEASE_VERSION && kind == DV_LEASE_TOKEN_TEXT;
 }
 
 static void print_operand(struct reading *reading, size_t i)
 {
-    const struct token *token = &reading->tokens.v[i];
+    const struct dv_lease_token *token = &reading->tokens.v[i];
     const struct dv_lease_name *name = name_at(reading, i);
 
     if (name)
         print_path(reading, name);
-    else if (token->kind == TOKEN_TEXT)
+    else if (token->kind == DV_LEASE_TOKEN_TEXT)
         dv_buf_printf(&reading->cel, "semver(%.*s)", DV_FMT(token->text));
     else
         dv_buf_printf(&reading->cel, "quantity(\"%.*s\")", DV_FMT(token->text));
@@ -374,7 +246,7 @@ static bool print_comparison(struct reading *reading, size_t i)
     const struct dv_lease_name *left = name_at(reading, i);
     const struct dv_lease_name *right = name_at(reading, i + 2);
 
-    if (token_kind(reading, i + 1) != TOKEN_COMPARES ||
+    if (kind_of(reading, i + 1) != DV_LEASE_TOKEN_COMPARES ||
         !((left && is_comparable(reading, i + 2, left)) ||
           (right && is_comparable(reading, i + 2, right) && is_comparable(reading, i, right))))
         return false;
@@ -383,7 +255,7 @@ static bool print_comparison(struct reading *reading, size_t i)
     dv_buf_add_c(&reading->cel, ".compareTo(");
     add_piece(reading, reading->tokens.v[i + 2].at);
     print_operand(reading, i + 2);
-    dv_buf_printf(&reading->cel, ") %.*s 0 ", DV_FMT(token_text(reading, i + 1)));
+    dv_buf_printf(&reading->cel, ") %.*s 0 ", DV_FMT(text_of(reading, i + 1)));
     return true;
 }
 
@@ -392,27 +264,27 @@ static bool print_comparison(struct reading *reading, size_t i)
 static bool has_blank_behind(const struct reading *reading, size_t i)
 {
     static const char *const tight[] = {".", "(", ")", "]", ",", "["};
-    const struct token *token = &reading->tokens.v[i];
+    const struct dv_lease_token *token = &reading->tokens.v[i];
 
-    if (token->kind == TOKEN_OTHER && token->text.n == 1 && token->text.p[0] != ',')
+    if (token->kind == DV_LEASE_TOKEN_OTHER && token->text.n == 1 && token->text.p[0] != ',')
         return false;
     if (dv_str_eq(token->text, DV_STR("in")))
         return true;
     return i + 1 < reading->tokens.n &&
-           !is_one_of(token_text(reading, i + 1), tight, DV_COUNT(tight)) &&
-           !(token->kind == TOKEN_WORD && token->text.n == 1 &&
-             token_kind(reading, i + 1) == TOKEN_TEXT);
+           !is_one_of(text_of(reading, i + 1), tight, DV_COUNT(tight)) &&
+           !(token->kind == DV_LEASE_TOKEN_WORD && token->text.n == 1 &&
+             kind_of(reading, i + 1) == DV_LEASE_TOKEN_TEXT);
 }
 
 static void print_token(struct reading *reading, size_t i)
 {
-    const struct token *token = &reading->tokens.v[i];
+    const struct dv_lease_token *token = &reading->tokens.v[i];
     const struct dv_lease_name *name = name_at(reading, i);
 
     add_piece(reading, token->at);
     if (name)
         print_path(reading, name);
-    else if (token->kind == TOKEN_AMOUNT)
+    else if (token->kind == DV_LEASE_TOKEN_AMOUNT)
         dv_buf_printf(&reading->cel, "quantity(\"%.*s\")", DV_FMT(token->text));
     else
         dv_buf_add(&reading->cel, token->text);
@@ -494,7 +366,8 @@ static bool expand(struct reading *reading, dv_str *cel, struct dv_err *err)
 {
     size_t added = 0;
 
-    if (!read_tokens(reading, err) || !judge_words(reading, err))
+    if (!dv_lease_tokens_read(reading->source, reading->arena, &reading->tokens, err) ||
+        !judge_words(reading, err))
         return false;
     if (reading->tokens.n == 0)
         return dv_fail(err, DV_INVALID_ARGUMENT, "says nothing");
