@@ -53,3 +53,10 @@ dv_str dv_path_clean_absolute(dv_str path, struct dv_arena *arena)
 {
     return clean(path, true, arena);
 }
+
+dv_str dv_path_dir(dv_str path)
+{
+    while (path.n > 0 && path.p[path.n - 1] != '/')
+        path.n--;
+    return dv_str_slice(path, 0, path.n > 0 ? path.n - 1 : 0);
+}

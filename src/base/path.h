@@ -12,5 +12,7 @@ struct dv_arena;
 dv_str dv_path_clean(dv_str path, struct dv_arena *arena);
 /* Like dv_path_clean, but a path that is not absolute is taken from the root: "a/../b" as "/b". */
 dv_str dv_path_clean_absolute(dv_str path, struct dv_arena *arena);
+/* Returns the part before the last slash, borrowed: "/a" of "/a/b", nothing of "/a" and of "a". */
+dv_str dv_path_dir(dv_str path);
 
 #endif

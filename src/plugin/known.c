@@ -4,19 +4,13 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/path.h"
 #include "plugin/info.h"
 #include "plugin/watching.h"
 
-dv_str dv_plugin_dir_of(dv_str path)
-{
-    while (path.n > 0 && path.p[path.n - 1] != '/')
-        path.n--;
-    return dv_str_slice(path, 0, path.n > 0 ? path.n - 1 : 0);
-}
-
 bool dv_plugin_is_dot_name(dv_str path)
 {
-    size_t at = dv_plugin_dir_of(path).n + 1;
+    size_t at = dv_path_dir(path).n + 1;
 
     return at < path.n && path.p[at] == '.';
 }
@@ -92,13 +86,13 @@ void dv_plugin_known_lose_unlisted(struct dv_plugin_watcher *watcher,
     for (size_t at = 0; (entry = dv_map_next(&watcher->sockets, &at)) != NULL;) {
         struct dv_plugin_known_socket *socket = entry->value;
 
-        if (socket->job != watcher->n_jobs && dv_str_eq(dv_plugin_dir_of(socket->path), dir))
+        if (socket->job != watcher->n_jobs && dv_str_eq(dv_path_dir(socket->path), dir))
             lose_socket(watcher, socket);
     }
     for (size_t at = 0; (entry = dv_map_next(&watcher->dirs, &at)) != NULL;) {
         const struct dv_plugin_known_dir *known = entry->value;
 
-        if (!known->is_link && dv_str_eq(dv_plugin_dir_of(known->path), dir) &&
+        if (!known->is_link && dv_str_eq(dv_path_dir(known->path), dir) &&
             !is_found(job, known->path)) {
             struct dv_arena *arena = dv_arena_new();
 
@@ -156,8 +150,7 @@ static void see_socket(struct dv_plugin_watcher *watcher, const struct dv_plugin
     struct dv_plugin_known_socket *socket = dv_map_get(&watcher->sockets, found->path);
     struct dv_err err;
 
-    if (dv_plugin_is_dot_name(found->path) ||
-        !dv_map_get(&watcher->dirs, dv_plugin_dir_of(found->path)))
+    if (dv_plugin_is_dot_name(found->path) || !dv_map_get(&watcher->dirs, dv_path_dir(found->path)))
         return; /* a directory that is not known yet is new, and will be listed */
     if (socket && is_same(&socket->identity, &found->identity)) {
         socket->scan = watcher->scan;

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "base/num.h"
+#include "base/path.h"
 #include "plugin/watching.h"
 
 /* The pause after a scan that failed in part; it doubles each time. */
@@ -159,7 +160,7 @@ struct dv_plugin_watcher *dv_plugin_watcher_open(struct dv_loop *loop, dv_str ro
     watcher->n_open = 1;
     memcpy(watcher->text, root.p, root.n);
     watcher->root = (dv_str){watcher->text, root.n};
-    watcher->parent = dv_plugin_dir_of(watcher->root);
+    watcher->parent = dv_path_dir(watcher->root);
     watcher->loop = loop;
     watcher->owner = owner;
     watcher->retry_ms = RETRY_FIRST_MS;

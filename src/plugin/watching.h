@@ -98,7 +98,6 @@ void dv_plugin_known_lose_unlisted(struct dv_plugin_watcher *watcher,
 /* Forgets and frees the directory, but not what is in it. */
 void dv_plugin_known_forget_dir(struct dv_plugin_watcher *watcher, struct dv_plugin_known_dir *dir);
 void dv_plugin_known_fini(struct dv_plugin_watcher *watcher);
-dv_str dv_plugin_dir_of(dv_str path);
 bool dv_plugin_is_dot_name(dv_str path); /* its last part begins with "." */
 
 /* watcher.c */

@@ -147,6 +147,16 @@ static void absolute_paths_are_cleaned(void **state)
         assert_str(dv_path_clean_absolute(dv_str_from_c(cases[i].path), arena), cases[i].want);
 }
 
+static void the_directory_is_before_the_last_slash(void **state)
+{
+    (void)state;
+    assert_str(dv_path_dir(DV_STR("/a/b")), "/a");
+    assert_str(dv_path_dir(DV_STR("/a/b/")), "/a/b");
+    assert_str(dv_path_dir(DV_STR("/a")), "");
+    assert_str(dv_path_dir(DV_STR("a")), "");
+    assert_str(dv_path_dir(DV_STR("")), "");
+}
+
 static void a_long_error_is_cut_at_a_character(void **state)
 {
     struct dv_err err;
@@ -450,6 +460,7 @@ int main(void)
         cmocka_unit_test(random_uuids_have_their_form_and_differ),
         cmocka_unit_test(paths_are_cleaned),
         cmocka_unit_test(absolute_paths_are_cleaned),
+        cmocka_unit_test(the_directory_is_before_the_last_slash),
         cmocka_unit_test(a_long_error_is_cut_at_a_character),
         cmocka_unit_test(codes_have_the_names_of_the_protocol),
         cmocka_unit_test(utf8_is_judged_as_the_standard_does),
