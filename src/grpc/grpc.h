@@ -176,6 +176,10 @@ struct dv_server_options {
     /* A peer did something that was refused, or broke the protocol. Meant for the log, and called
      * no more often than a log can stand. May be NULL. */
     void (*complaint)(void *ctx, const struct dv_peer *peer, const struct dv_err *err);
+    /* Set if the server has to make its socket anew when the file was removed or another one took
+     * its place, and to tell so. err is NULL when the file has been made anew; otherwise nobody can
+     * connect, and it is tried again until it works. With NULL nothing is looked after. */
+    void (*remade)(void *ctx, const struct dv_err *err);
     void *ctx;
     struct dv_grpc_observer *observer; /* may be NULL */
 };

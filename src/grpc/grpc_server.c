@@ -281,6 +281,8 @@ struct dv_server *dv_server_open(struct dv_loop *loop, dv_str path,
     server->is_listening = true;
     dv_map_init(&server->methods);
     bind_methods(server);
+    if (options->remade)
+        dv_server_watch_file(server);
     return server;
 }
 
@@ -312,6 +314,7 @@ void dv_server_close(struct dv_server *server, uint64_t grace_ms, dv_closed_fn *
     server->is_closing = true;
     server->closed = closed;
     server->closed_ctx = ctx;
+    dv_server_unwatch_file(server);
     dv_listener_close(server->listener, on_listener_closed, server);
     DV_LIST_EACH (&server->conns, link) {
         struct dv_server_conn *sc = DV_CONTAINER(link, struct dv_server_conn, link);

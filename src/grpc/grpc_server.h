@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/list.h"
 #include "base/map.h"
@@ -34,6 +35,15 @@ struct dv_bound_method {
     void *ctx;
 };
 
+/* The file of the server's socket, where it is looked after. */
+struct dv_server_file {
+    struct dv_watch *watch; /* on the directory; NULL: the file is looked at now and then */
+    struct dv_timer timer;  /* the next attempt, or the next look */
+    uint64_t retry_ms;
+    uint64_t remade_ms; /* when it was made anew; 0: never */
+    mode_t dir_mode;
+};
+
 struct dv_server {
     struct dv_loop *loop;
     struct dv_server_options options;
@@ -41,6 +51,7 @@ struct dv_server {
     struct dv_listener_handler listener_handler;
     struct dv_map methods; /* bound_method by path */
     struct dv_bound_method *bound;
+    struct dv_server_file file;
     struct dv_list conns;
     size_t n_conns; /* including those that are being closed */
     struct dv_places places;
@@ -65,6 +76,9 @@ void dv_server_observe(const struct dv_server *server, const struct dv_server_co
  * stand. */
 void dv_server_complain(struct dv_server *server, const struct dv_peer *peer,
                         const struct dv_err *err);
+/* Looks after the file of the socket from now on, until the watch is closed. */
+void dv_server_watch_file(struct dv_server *server);
+void dv_server_unwatch_file(struct dv_server *server);
 /* A call or a connection has gone, and a server that is being closed may have waited for it. */
 void dv_server_check_closed(struct dv_server *server);
 /* Sets the functions of the handler that are about calls. */

@@ -188,6 +188,9 @@ DV_CHECKED bool dv_socket_is_free(dv_str path, struct dv_err *err);
  * dv_stream_connect. */
 DV_CHECKED bool dv_socket_listener(dv_str path, struct dv_peer *peer, struct dv_err *err);
 /* Removes the socket file if it is still the one made by open. `closed` may be NULL. */
+/* Whether the socket's file is still the one that dv_listener_open made: not removed, and no other
+ * one in its place. */
+bool dv_listener_is_there(const struct dv_listener *listener);
 void dv_listener_close(struct dv_listener *listener, dv_closed_fn *closed, void *ctx);
 
 /* ---- readiness of a file descriptor that another library owns ---- */

@@ -366,12 +366,17 @@ static void on_listener_closed(uv_handle_t *handle)
         closed(ctx);
 }
 
-void dv_listener_close(struct dv_listener *listener, dv_closed_fn *closed, void *ctx)
+bool dv_listener_is_there(const struct dv_listener *listener)
 {
     struct stat info;
 
-    if (listener->path[0] && lstat(listener->path, &info) == 0 && info.st_dev == listener->dev &&
-        info.st_ino == listener->ino)
+    return listener->path[0] && lstat(listener->path, &info) == 0 && info.st_dev == listener->dev &&
+           info.st_ino == listener->ino;
+}
+
+void dv_listener_close(struct dv_listener *listener, dv_closed_fn *closed, void *ctx)
+{
+    if (dv_listener_is_there(listener))
         (void)unlink(listener->path); /* gone is what we want */
     listener->closed = closed;
     listener->closed_ctx = ctx;

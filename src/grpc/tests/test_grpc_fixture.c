@@ -78,6 +78,18 @@ static void on_complaint(void *ctx, const struct dv_peer *peer, const struct dv_
     dv_buf_printf(&fixture->complaints, "%s %s;", dv_code_name(err->code), err->msg);
 }
 
+static void on_remade(void *ctx, const struct dv_err *err)
+{
+    struct fixture *fixture = ctx;
+
+    if (err) {
+        fixture->n_remade_in_vain++;
+        fixture->remade = *err;
+    } else {
+        fixture->n_remade++;
+    }
+}
+
 void fixture_serve(struct fixture *fixture)
 {
     static const struct dv_method methods[] = {
@@ -94,6 +106,7 @@ void fixture_serve(struct fixture *fixture)
         .n_services = 1,
         .connections_max = fixture->connections_max,
         .complaint = on_complaint,
+        .remade = fixture->keeps_file ? on_remade : NULL,
         .ctx = fixture,
         .observer = fixture->observer,
     };

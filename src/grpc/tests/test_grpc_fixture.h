@@ -28,6 +28,10 @@ struct fixture {
     size_t connections_max;            /* for fixture_serve; 0: the default */
     struct dv_grpc_observer *observer; /* of the server and the channel; may be NULL */
     int n_servers_closed;
+    bool keeps_file;      /* for fixture_serve: the socket's file is looked after */
+    int n_remade;         /* how often it was made anew */
+    int n_remade_in_vain; /* how often it could not be */
+    struct dv_err remade; /* why, the last time */
 
     struct dv_server_call *held; /* the latest call of TEST_HOLD */
     int n_held;
