@@ -145,6 +145,11 @@ static void on_allocated(void *ctx, dv_str resource, uint64_t ns)
     dv_node_metrics_allocated(((struct dv_daemon *)ctx)->metrics, resource, ns);
 }
 
+static void on_registration_remade(void *ctx, const struct dv_err *err)
+{
+    dv_health_set(((struct dv_daemon *)ctx)->health, DV_HEALTH_REGISTRATION, err);
+}
+
 static void on_ended(void *ctx, const struct dv_pod_verdict *verdict,
                      const struct dv_pod_times *times)
 {
@@ -165,6 +170,7 @@ static bool open_devices(struct dv_daemon *daemon, struct dv_err *err)
         .changed = on_devices_changed,
         .pods_changed = on_health_changed,
         .allocated = on_allocated,
+        .socket_remade = on_registration_remade,
         .ctx = daemon,
     };
 

@@ -37,6 +37,9 @@ struct dv_device_manager_options {
     void (*pods_changed)(void *ctx, const dv_str *pod_uids, size_t n_pod_uids);
     /* Called when a call of Allocate has ended, well or not. May be NULL. */
     void (*allocated)(void *ctx, dv_str resource, uint64_t ns);
+    /* Called when kubelet.sock was removed: err is NULL when it has been made anew, and otherwise
+     * says why plugins cannot register. May be NULL. */
+    void (*socket_remade)(void *ctx, const struct dv_err *err);
     void *ctx;
 };
 

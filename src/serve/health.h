@@ -21,6 +21,10 @@ void dv_health_free(struct dv_health *health); /* NULL is fine */
 enum dv_health_part {
     DV_HEALTH_STATE,      /* the database cannot be written */
     DV_HEALTH_KUBECONFIG, /* admin.kubeconfig cannot be written */
+    /* These sockets were removed, and cannot be made anew. */
+    DV_HEALTH_REGISTRATION, /* device-plugins/kubelet.sock */
+    DV_HEALTH_PODRES,       /* pod-resources/kubelet.sock */
+    DV_HEALTH_DAVIT,        /* davit.sock */
     DV_N_HEALTH_PARTS,
 };
 

@@ -34,7 +34,7 @@ struct dv_node {
     struct dv_runner *runner;          /* runs the pods of the API; NULL: nobody does */
     struct dv_builtin_driver *builtin; /* hands out what is offered; NULL: nothing is */
     struct dv_recorder *recorder;      /* records events; NULL: there is no API */
-    const struct dv_health *health;
+    struct dv_health *health;
     struct dv_guard *guard; /* judges callers; NULL: all are allowed */
     struct dv_store *store; /* what is durable */
     const char *copy_path;  /* where copies of it are made, one at a time */

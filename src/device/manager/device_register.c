@@ -214,6 +214,17 @@ static void on_complaint(void *ctx, const struct dv_peer *peer, const struct dv_
            DV_F_U64("uid", peer->uid), DV_F_CODE(err), DV_F_ERR(err));
 }
 
+static void on_remade(void *ctx, const struct dv_err *err)
+{
+    const struct dv_device_manager *devices = ctx;
+
+    if (!err)
+        dv_log(DV_LOG_WARN, "device: kubelet.sock was removed, and has been made anew",
+               DV_F_STR("dir", devices->plugin_dir));
+    if (devices->options.socket_remade)
+        devices->options.socket_remade(devices->options.ctx, err);
+}
+
 static bool may_call(void *ctx, const struct dv_stream *stream, struct dv_err *err)
 {
     struct dv_device_manager *devices = ctx;
@@ -238,6 +249,7 @@ bool dv_device_manager_serve(struct dv_device_manager *devices, struct dv_err *e
         .message_bytes_max = REGISTER_BYTES_MAX,
         .allows = may_call,
         .complaint = on_complaint,
+        .remade = on_remade,
         .ctx = devices,
         .observer = devices->options.observer,
     };

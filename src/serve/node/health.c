@@ -16,9 +16,19 @@
 #define N_NOTES_MAX 100u
 #define NOTE_BYTES 1024u
 
-static const char *const part_names[DV_N_HEALTH_PARTS] = {
-    [DV_HEALTH_STATE] = "state",
-    [DV_HEALTH_KUBECONFIG] = "admin.kubeconfig",
+#define WRITES "daemon: cannot write", "daemon: can write again"
+#define LISTENS "daemon: cannot be connected to", "daemon: can be connected to again"
+
+static const struct {
+    const char *name;
+    const char *bad; /* what the log says when the trouble comes, and when it is over */
+    const char *good;
+} parts[DV_N_HEALTH_PARTS] = {
+    [DV_HEALTH_STATE] = {"state",                       WRITES },
+    [DV_HEALTH_KUBECONFIG] = {"admin.kubeconfig",            WRITES },
+    [DV_HEALTH_REGISTRATION] = {"device-plugins/kubelet.sock", LISTENS},
+    [DV_HEALTH_PODRES] = {"pod-resources/kubelet.sock",  LISTENS},
+    [DV_HEALTH_DAVIT] = {"davit.sock",                  LISTENS},
 };
 
 static const char *const event_names[DV_N_HEALTH_EVENTS] = {
@@ -62,7 +72,7 @@ struct dv_health *dv_health_new(struct dv_metrics *metrics)
 
     health->arena = dv_arena_new();
     for (size_t i = 0; i < DV_N_HEALTH_PARTS; i++) {
-        dv_str name = dv_str_from_c(part_names[i]);
+        dv_str name = dv_str_from_c(parts[i].name);
 
         health->gauges[i] = dv_family_gauge(gauges, &name);
         dv_gauge_set(health->gauges[i], 0);
@@ -112,10 +122,10 @@ void dv_health_set(struct dv_health *health, enum dv_health_part part, const str
     join(health);
     dv_gauge_set(health->gauges[part], err ? 1 : 0);
     if (err && !is_same)
-        dv_log(DV_LOG_ERROR, "daemon: cannot write", DV_F_C("part", part_names[part]),
-               DV_F_CODE(err), DV_F_ERR(err));
+        dv_log(DV_LOG_ERROR, parts[part].bad, DV_F_C("part", parts[part].name), DV_F_CODE(err),
+               DV_F_ERR(err));
     else if (!err && was_bad)
-        dv_log(DV_LOG_INFO, "daemon: can write again", DV_F_C("part", part_names[part]));
+        dv_log(DV_LOG_INFO, parts[part].good, DV_F_C("part", parts[part].name));
 }
 
 const struct dv_err *dv_health_trouble(const struct dv_health *health)

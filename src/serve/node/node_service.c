@@ -156,8 +156,10 @@ struct dv_node_server *dv_node_server_open(const struct dv_node *node, dv_str pa
         .allows_call = allows_call,
     };
 
-    server->socket = (struct dv_serve_socket){
-        .node = node, .name = DV_STR("davit.sock"), .free_owner = free_server};
+    server->socket = (struct dv_serve_socket){.node = node,
+                                              .name = DV_STR("davit.sock"),
+                                              .part = DV_HEALTH_DAVIT,
+                                              .free_owner = free_server};
     server->node = node;
     dv_list_init(&server->device_listings);
     dv_list_init(&server->pod_listings);

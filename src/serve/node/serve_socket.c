@@ -10,6 +10,7 @@
 #include "grpc/grpc.h"
 #include "plugin/guard.h"
 #include "policy/policy.h"
+#include "serve/health.h"
 #include "serve/serve.h"
 
 static void on_complaint(void *ctx, const struct dv_peer *peer, const struct dv_err *err)
@@ -27,6 +28,28 @@ static bool may_call(void *ctx, const struct dv_stream *stream, struct dv_err *e
     return dv_guard_allows(socket->node->guard, stream, DV_POLICY_CALL, socket->name, err);
 }
 
+/* Gives the file to its group, if it has one: first the group, since with the mode alone the group
+ * that made the file could use it. */
+static void give_to_group(const struct dv_serve_socket *socket)
+{
+    if (socket->has_group && (chown(socket->path, (uid_t)-1, socket->group) < 0 ||
+                              chmod(socket->path, socket->mode | S_IRGRP | S_IWGRP) < 0))
+        dv_log(DV_LOG_ERROR, "serve: the socket cannot be given to its group; it stays root's",
+               DV_F_STR("socket", socket->name), DV_F_C("error", strerror(errno)));
+}
+
+static void on_remade(void *ctx, const struct dv_err *err)
+{
+    const struct dv_serve_socket *socket = ctx;
+
+    if (!err) {
+        give_to_group(socket);
+        dv_log(DV_LOG_WARN, "serve: a socket was removed, and has been made anew",
+               DV_F_C("path", socket->path));
+    }
+    dv_health_set(socket->node->health, socket->part, err);
+}
+
 bool dv_serve_socket_open(struct dv_serve_socket *socket, dv_str path,
                           const struct dv_serve_socket_options *options, struct dv_err *err)
 {
@@ -39,22 +62,20 @@ bool dv_serve_socket_open(struct dv_serve_socket *socket, dv_str path,
         .allows = may_call,
         .allows_call = options->allows_call,
         .complaint = on_complaint,
+        .remade = on_remade,
         .ctx = socket,
     };
 
-    char name[DV_SOCKET_PATH_MAX + 1] = "";
-
     if (!dv_socket_path_check(path, err))
         return false;
-    memcpy(name, path.p, path.n);
+    memcpy(socket->path, path.p, path.n);
+    socket->has_group = options->has_group;
+    socket->group = options->group;
+    socket->mode = options->mode;
     socket->server = dv_server_open(socket->node->loop, path, &server, err);
     if (!socket->server)
         return false;
-    /* The group first: with the mode alone, the group that made the file could use it. */
-    if (options->has_group && (chown(name, (uid_t)-1, options->group) < 0 ||
-                               chmod(name, options->mode | S_IRGRP | S_IWGRP) < 0))
-        dv_log(DV_LOG_ERROR, "serve: the socket cannot be given to its group; it stays root's",
-               DV_F_STR("socket", socket->name), DV_F_C("error", strerror(errno)));
+    give_to_group(socket);
     return true;
 }
 

@@ -10,6 +10,7 @@
 #include "base/defs.h"
 #include "base/str.h"
 #include "loop/loop.h"
+#include "serve/health.h"
 
 struct dv_err;
 struct dv_node;
@@ -21,8 +22,13 @@ struct dv_service;
  * first. */
 struct dv_serve_socket {
     const struct dv_node *node;
-    dv_str name; /* its name in policies and in the log; must outlive it */
+    dv_str name;              /* its name in policies and in the log; must outlive it */
+    enum dv_health_part part; /* what is in trouble when its file cannot be made anew */
     struct dv_server *server;
+    bool has_group; /* the socket file is given to this group */
+    gid_t group;
+    mode_t mode;
+    char path[DV_SOCKET_PATH_MAX + 1];
     void (*free_owner)(struct dv_serve_socket *socket); /* runs when all has ended */
     dv_closed_fn *closed;
     void *closed_ctx;

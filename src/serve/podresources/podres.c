@@ -157,8 +157,10 @@ struct dv_podres_server *dv_podres_server_open(const struct dv_node *node, dv_st
         .message_bytes_max = MESSAGE_BYTES_MAX,
     };
 
-    server->socket = (struct dv_serve_socket){
-        .node = node, .name = DV_STR("pod-resources"), .free_owner = free_server};
+    server->socket = (struct dv_serve_socket){.node = node,
+                                              .name = DV_STR("pod-resources"),
+                                              .part = DV_HEALTH_PODRES,
+                                              .free_owner = free_server};
     server->node = node;
     dv_podres_gate_init(&server->gate, dv_loop_now_ns(node->loop));
     if (dv_serve_socket_open(&server->socket, path, &options, err))
