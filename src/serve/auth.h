@@ -29,6 +29,7 @@ struct dv_api_user_info;
 struct dv_arena;
 struct dv_err;
 struct dv_object;
+struct dv_problems;
 struct dv_strs;
 
 #define DV_GROUP_ADMINS "system:masters"
@@ -161,6 +162,20 @@ DV_CHECKED bool dv_auth_check_write(const struct dv_api_user_info *user,
                                     const struct dv_auth_request *request,
                                     const struct dv_auth_change *change, struct dv_arena *arena,
                                     struct dv_auth_denial *denial);
+
+/* Who knows what a user may do: dv_auth_decide with what it needs, or a test's table. */
+struct dv_auth_rights {
+    bool (*may)(void *ctx, const struct dv_auth_request *request, dv_str *reason);
+    void *ctx;
+};
+
+/* Adds what a user who is neither a node nor a driver of ours may not change in a claim's status,
+ * as the reference does: the allocation and reservations without the right to bind claims, entries
+ * of status.devices without the right to speak for their drivers. Adds nothing to any other
+ * change. */
+void dv_auth_check_claim(const struct dv_api_user_info *user, const struct dv_auth_request *request,
+                         const struct dv_auth_change *change, const struct dv_auth_rights *rights,
+                         struct dv_problems *problems);
 
 /* Whether a user may have a token for a service account, bound to `pod` (NULL: there is no such
  * pod). A node may have one only for its own pods. */

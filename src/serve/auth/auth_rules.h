@@ -9,6 +9,8 @@
 #include "base/defs.h"
 #include "base/str.h"
 
+struct dv_api_allocated_device_status;
+struct dv_api_resource_claim_status;
 struct dv_api_user_info;
 struct dv_arena;
 struct dv_auth_change;
@@ -61,6 +63,15 @@ DV_CHECKED bool dv_auth_decide_node(const struct dv_auth_question *q);
 DV_CHECKED bool dv_auth_decide_driver(const struct dv_auth_question *q);
 
 /* ---- writes ---- */
+
+/* The API's own limit of a claim's status.devices. It is checked by rules here first, because lists
+ * are compared entry by entry and the API checks it only later. */
+#define DV_STATUS_DEVICES_MAX 128u
+
+/* Finds the entry about the same device; NULL: there is none. */
+const struct dv_api_allocated_device_status *
+dv_auth_find_device(const struct dv_api_resource_claim_status *status,
+                    const struct dv_api_allocated_device_status *like);
 
 struct dv_auth_write {
     const struct dv_auth_request *request;

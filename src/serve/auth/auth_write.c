@@ -13,9 +13,6 @@
 
 /* A reason quotes names of the client, which may be long. */
 #define REASON_BYTES_MAX 4096u
-/* The API's own limit. It is checked here first, because lists are compared entry by entry and the
- * API checks it only later. */
-#define STATUS_DEVICES_MAX 128u
 
 bool dv_auth_deny(const struct dv_auth_write *write, const char *fmt, ...)
 {
@@ -94,9 +91,9 @@ bool dv_auth_is_claim_of(const struct dv_api_resource_claim *claim, dv_str drive
                                     meta ? meta->labels : NULL, meta ? meta->n_labels : 0);
 }
 
-static const struct dv_api_allocated_device_status *
-find_device(const struct dv_api_resource_claim_status *status,
-            const struct dv_api_allocated_device_status *like)
+const struct dv_api_allocated_device_status *
+dv_auth_find_device(const struct dv_api_resource_claim_status *status,
+                    const struct dv_api_allocated_device_status *like)
 {
     for (size_t i = 0; i < status->n_devices; i++) {
         const struct dv_api_allocated_device_status *device = &status->devices[i];
@@ -119,7 +116,7 @@ static bool has_others_of(const struct dv_auth_write *write,
 
         if (dv_str_eq(device->driver, write->driver))
             continue;
-        other = find_device(b, device);
+        other = dv_auth_find_device(b, device);
         if (!other || !dv_message_eq(&dv_message_allocated_device_status, device, other))
             return dv_auth_deny(write,
                                 "changes of status.devices of driver \"%.*s\" are not allowed",
@@ -141,9 +138,9 @@ static bool check_claim_status(const struct dv_auth_write *write)
         return dv_auth_deny(write, "the claim is not allocated to driver \"%.*s\"%s%.*s%s",
                             DV_FMT(write->driver), write->node.n ? " on node \"" : "",
                             DV_FMT(write->node), write->node.n ? "\"" : "");
-    if (claim->status.n_devices > STATUS_DEVICES_MAX)
+    if (claim->status.n_devices > DV_STATUS_DEVICES_MAX)
         return dv_auth_deny(write, "status.devices has %zu entries; %u are allowed",
-                            claim->status.n_devices, STATUS_DEVICES_MAX);
+                            claim->status.n_devices, DV_STATUS_DEVICES_MAX);
     was = old->status;
     is = claim->status;
     was.n_devices = is.n_devices = 0;

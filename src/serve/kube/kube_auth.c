@@ -175,6 +175,14 @@ static void look_at_pool(const struct dv_kube_call *call, dv_str node,
                                               DV_STR_NONE, pool_owner) != NULL;
 }
 
+static bool may(void *ctx, const struct dv_auth_request *request, dv_str *reason)
+{
+    const struct dv_kube_call *call = ctx;
+    struct dv_auth_relations relations = dv_kube_relations(call->kube);
+
+    return dv_auth_decide(&call->user, request, &relations, call->arena, reason);
+}
+
 /* Whether this user may make this change: API admission, which has nothing to do with the admission
  * of a pod on the node. A refusal is told to the engine as a problem, so that nothing is written;
  * the client gets the answer that is kept in the call. */
@@ -192,6 +200,9 @@ void dv_kube_admit(struct dv_request *request, const struct dv_object *old, cons
             DV_PROBLEM_FORBIDDEN, DV_STR_NONE, DV_STR("the token was revoked meanwhile")};
         return;
     }
+    if (scope == DV_SCOPE_NONE)
+        dv_auth_check_claim(&call->user, &call->auth, &change, &(struct dv_auth_rights){may, call},
+                            problems);
     if (scope != DV_SCOPE_NODE && scope != DV_SCOPE_DRIVER)
         return;
     if (node.n)
