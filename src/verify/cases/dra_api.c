@@ -183,6 +183,7 @@ static void run_each_service(struct dv_trial *trial)
         }
 }
 
+/* clang-format off */
 static const struct dv_verify_case cases[] = {
     {.id = "api.away-at-start",
      .proves = "an API that comes after the driver is used when it is there",
@@ -193,7 +194,8 @@ static const struct dv_verify_case cases[] = {
     {.id = "api.away",
      .proves = "while the API is away a claim is refused in time, and prepared when it is back",
      .matters = "calls that hang hold up all pods of the node, calls that succeed start pods with "
-                "unknown devices", .protocol = "the kubelet waits 45 s, and repeats the call",
+                "unknown devices",
+     .protocol = "the kubelet waits 45 s, and repeats the call",
      .needs = DV_NEEDS_SLICES,
      .run = run_away},
     {.id = "api.watch-ended",
@@ -224,7 +226,8 @@ static const struct dv_verify_case cases[] = {
      .proves = "every service that the driver lists is served",
      .matters = "a version in the list that nobody serves breaks the kubelets that choose it",
      .protocol = "supported_versions are promises",
-     .run = run_each_service                                                                           },
+     .run = run_each_service},
 };
+/* clang-format on */
 
 const struct dv_verify_group dv_dra_api_cases = {DV_VERIFY_DRA, cases, DV_COUNT(cases)};

@@ -171,28 +171,30 @@ static void run_several(struct dv_trial *trial)
             dv_trial_fail(trial, "of two claims in one call, claim %zu failed: %s", i + 1, err.msg);
 }
 
+/* clang-format off */
 static const struct dv_verify_case cases[] = {
     {.id = "unprepare.one",
      .proves = "a prepared claim is unprepared",
      .matters = "a pod that cannot be unprepared stays in Terminating for ever",
      .protocol = "NodeUnprepareResources after the last pod of the claim",
      .needs = DV_NEEDS_SLICES,
-     .run = run_one             },
+     .run = run_one},
     {.id = "unprepare.idempotent",
      .proves = "a claim that is unprepared already is a success",
      .matters = "the kubelet repeats calls whose answer was lost",
      .protocol = "NodeUnprepareResources must be idempotent",
      .needs = DV_NEEDS_SLICES,
-     .run = run_idempotent      },
+     .run = run_idempotent},
     {.id = "unprepare.unknown-claim",
      .proves = "a claim that was never prepared is a success",
      .matters = "the kubelet unprepares what it is not sure of: failed prepares, lost checkpoints",
      .protocol = "unknown claims are not an error",
-     .run = run_unknown       },
+     .run = run_unknown},
     {.id = "unprepare.claim-gone",
      .proves = "a claim that is gone from the API can be unprepared",
      .matters = "pods that are deleted by force take their claims along; a driver that looks the "
-                "claim up never frees the device", .protocol = "there is no look-up: namespace, name and UID are all there is",
+                "claim up never frees the device",
+     .protocol = "there is no look-up: namespace, name and UID are all there is",
      .needs = DV_NEEDS_SLICES,
      .run = run_gone_from_api},
     {.id = "unprepare.without-api",
@@ -200,13 +202,13 @@ static const struct dv_verify_case cases[] = {
      .matters = "while the control plane is away, pods end all the same",
      .protocol = "there is no look-up",
      .needs = DV_NEEDS_SLICES,
-     .run = run_without_api },
+     .run = run_without_api},
     {.id = "unprepare.after-restart",
      .proves = "a claim that was prepared before the driver was killed is unprepared completely",
      .matters = "a driver that forgot the claim answers success and leaves the device configured",
      .protocol = "prepared claims outlive the driver's process",
      .needs = DV_NEEDS_SLICES | DV_NEEDS_PROCESS,
-     .run = run_after_restart  },
+     .run = run_after_restart},
     {.id = "unprepare.cdi-spec",
      .proves = "the claim's CDI spec is removed",
      .matters = "specs of ended claims pile up, and let anybody who knows the name have the device",
@@ -218,7 +220,7 @@ static const struct dv_verify_case cases[] = {
      .matters = "what is left of thousands of pods fills disks and tables",
      .protocol = "what prepare made, unprepare removes",
      .needs = DV_NEEDS_SLICES,
-     .run = run_leaves_nothing        },
+     .run = run_leaves_nothing},
     {.id = "unprepare.others-stay",
      .proves = "the end of a claim leaves other claims alone",
      .matters = "a spec for all claims, or a directory for all, goes with the first pod that ends",
@@ -230,7 +232,7 @@ static const struct dv_verify_case cases[] = {
      .matters = "a claim that outlives its pods is prepared many times",
      .protocol = "the life of a claim on a node may begin again",
      .needs = DV_NEEDS_SLICES,
-     .run = run_again           },
+     .run = run_again},
     {.id = "unprepare.several-claims",
      .proves = "several claims in one call are each answered",
      .matters = "a missing entry counts as a failure, and the pod stays in Terminating",
@@ -238,5 +240,6 @@ static const struct dv_verify_case cases[] = {
      .needs = DV_NEEDS_SLICES,
      .run = run_several},
 };
+/* clang-format on */
 
 const struct dv_verify_group dv_dra_unprepare_cases = {DV_VERIFY_DRA, cases, DV_COUNT(cases)};

@@ -350,78 +350,81 @@ static void run_while_listing(struct dv_trial *trial)
     (void)dv_plugin_allocate(link, ids, 1);
 }
 
+/* clang-format off */
 static const struct dv_verify_case cases[] = {
     {.id = "allocate.one",
      .proves = "one device is allocated, in time",
      .matters = "the first thing every pod with a device needs",
      .protocol = "Allocate has a request for each container, with the ids that it gets",
-     .run = run_one                                                                                                                                                                                                  },
+     .run = run_one},
     {.id = "allocate.all",
      .proves = "all devices are allocated for one container",
      .matters = "limits on the size of variables or lists show only on full machines",
      .protocol = "any number of devices of the list may be asked for at a time",
-     .run = run_all                                                                                                                                                                                                  },
+     .run = run_all},
     {.id = "allocate.each",
      .proves = "every healthy device can be allocated",
      .matters = "a device that is listed as healthy and cannot be allocated fails every pod that "
-                "gets it: the "
-                "scheduler sends the next one there, too",                                        .protocol = "what is listed as Healthy can be allocated",
-     .run = run_each                                                                                                                                                                                                 },
+                "gets it: the scheduler sends the next one there, too",
+     .protocol = "what is listed as Healthy can be allocated",
+     .run = run_each},
     {.id = "allocate.gives",
      .proves = "a container gets something for its device",
      .matters = "an empty answer is a success for the kubelet: the pod runs, without its device",
      .protocol = "the answer's nodes, mounts, variables, annotations and CDI names are all that a "
-                 "container "
-                 "gets",                                                                                                                                                                        .run = run_gives     },
+                 "container gets",
+     .run = run_gives},
     {.id = "allocate.containers",
      .proves = "several containers in one call are answered in their order",
-     .matters =
-         "a plugin that answers for the first container only leaves the second without a device", .protocol =
-         "container_responses has an entry for each of container_requests, in the same order", .needs = DV_NEEDS_TWO,
+     .matters = "a plugin that answers for the first container only leaves the second without a "
+                "device",
+     .protocol = "container_responses has an entry for each of container_requests, in the same "
+                 "order",
+     .needs = DV_NEEDS_TWO,
      .run = run_containers},
     {.id = "allocate.parallel",
      .proves = "calls at the same time do not disturb each other",
      .matters = "shared variables between handlers give a pod the device of another",
      .protocol = "the kubelet admits pods one after the other, but containers that restart and "
-                 "other agents do "
-                 "not wait",                                                                                                           .run = run_parallel                                                                                                                                                                                          },
+                 "other agents do not wait",
+     .run = run_parallel},
     {.id = "allocate.twice",
      .proves = "the same device twice gets the same answer",
      .matters = "the kubelet forgets, when its checkpoint is lost or a pod is made anew; a plugin "
-                "that counts "
-                "for itself refuses a device that is free",                                      .protocol = "who holds a device is the kubelet's to know, not the plugin's",
-     .run = run_twice                                         },
+                "that counts for itself refuses a device that is free",
+     .protocol = "who holds a device is the kubelet's to know, not the plugin's",
+     .run = run_twice},
     {.id = "allocate.unknown-id",
      .proves = "an unknown id is refused, and the plugin goes on",
      .matters = "devices go away between list and call; a plugin that crashes takes all its "
-                "devices with it, "
-                "one that says yes starts a pod without a device",                                .protocol = "errors of Allocate reach the pod as UnexpectedAdmissionError",
-     .run = run_unknown_id                                         },
+                "devices with it, one that says yes starts a pod without a device",
+     .protocol = "errors of Allocate reach the pod as UnexpectedAdmissionError",
+     .run = run_unknown_id},
     {.id = "allocate.no-ids",
      .proves = "a request without ids or containers does no harm",
      .matters = "an index into an empty list ends the plugin",
      .protocol = "container_requests and devices_ids are lists, which may be empty",
-     .run = run_no_ids                                                                                                                                  },
+     .run = run_no_ids},
     {.id = "allocate.device-nodes",
      .proves = "device nodes exist, with permissions of rwm",
      .matters = "the runtime fails to start the container, long after the pod was admitted",
      .protocol = "host_path is a device of the host, permissions are letters of r, w and m",
-     .run = run_device_nodes                                                                                                                          },
+     .run = run_device_nodes},
     {.id = "allocate.mounts",
      .proves = "mounts have sources that exist and places of their own",
      .matters = "the runtime makes an empty directory for a missing source, or fails",
      .protocol = "host_path and container_path are absolute",
-     .run = run_mounts                                                                                                                                                         },
+     .run = run_mounts},
     {.id = "allocate.cdi-names",
      .proves = "CDI names are well formed, and specs have them",
      .matters = "the runtime knows the name only if a spec file does: \"unresolvable CDI devices\"",
      .protocol = "cdi_devices are names VENDOR/CLASS=DEVICE of specs in the node's CDI directories",
-     .run = run_cdi_names                                                                                                                  },
+     .run = run_cdi_names},
     {.id = "allocate.envs",
      .proves = "variables and annotations have names",
      .matters = "a name with '=' or without a letter makes the container's start fail",
      .protocol = "envs and annotations are maps of the container's configuration",
-     .run = run_envs                                                                                                                                    },
+     .run = run_envs},
     {.id = "allocate.distinct",
      .proves = "two devices are told apart",
      .matters = "a plugin that ignores the ids gives everybody the same device",
@@ -438,8 +441,9 @@ static const struct dv_verify_case cases[] = {
      .proves = "Allocate works while nobody watches the list",
      .matters = "plugins that serve a kubelet by one loop stop with the stream",
      .protocol = "Allocate and ListAndWatch are calls of their own",
-     .run = run_while_listing                                                                                                                                                        },
+     .run = run_while_listing},
 };
+/* clang-format on */
 
 const struct dv_verify_group dv_plugin_allocate_cases = {DV_VERIFY_DEVICE_PLUGIN, cases,
                                                          DV_COUNT(cases)};

@@ -195,70 +195,78 @@ static void run_prestart_unknown(struct dv_trial *trial)
     dv_plugin_check_alive(link, "PreStartContainer for an unknown device");
 }
 
+/* clang-format off */
 static const struct dv_verify_case cases[] = {
     {.id = "options.agree",
      .proves = "Register and GetDevicePluginOptions tell the same",
      .matters = "the kubelet asks, other agents take what was registered: the plugin behaves "
-                "differently under "
-                "the two",                                                                .protocol = "the options of RegisterRequest are not looked at by the kubelet; "
-                 "GetDevicePluginOptions is",                                                                                    .needs = DV_NEEDS_CLASSIC,
-     .run = run_options_agree   },
+                "differently under the two",
+     .protocol = "the options of RegisterRequest are not looked at by the kubelet; "
+                 "GetDevicePluginOptions is",
+     .needs = DV_NEEDS_CLASSIC,
+     .run = run_options_agree},
     {.id = "options.stable",
      .proves = "options are the same after a restart",
      .matters = "PreStartContainer is called, or not, depending on which run registered",
      .protocol = "options belong to the plugin, not to a run of it",
      .needs = DV_NEEDS_PROCESS,
-     .run = run_options_stable  },
+     .run = run_options_stable},
     {.id = "prefer.subset",
      .proves = "only devices that are available are preferred, each once",
      .matters = "the kubelet takes the rest of the answer as it is: a device that is in use is "
-                "given out again, "
-                "or the pod fails",                                                       .protocol = "deviceIDs is a subset of available_deviceIDs",
+                "given out again, or the pod fails",
+     .protocol = "deviceIDs is a subset of available_deviceIDs",
      .needs = DV_NEEDS_PREFER | DV_NEEDS_TWO,
-     .run = run_prefer_subset   },
+     .run = run_prefer_subset},
     {.id = "prefer.size",
      .proves = "no more than asked for are preferred",
      .matters = "too many ids make the kubelet's choice one that nobody meant",
      .protocol = "allocation_size says how many",
      .needs = DV_NEEDS_PREFER | DV_NEEDS_TWO,
-     .run = run_prefer_size     },
+     .run = run_prefer_size},
     {.id = "prefer.must-include",
      .proves = "what must be included is included",
      .matters = "devices that init containers have are not used again, and the pod takes more than "
-                "it asked for",                                                           .protocol = "must_include_deviceIDs are a part of every answer",
+                "it asked for",
+     .protocol = "must_include_deviceIDs are a part of every answer",
      .needs = DV_NEEDS_PREFER | DV_NEEDS_TWO,
-     .run = run_prefer_must     },
+     .run = run_prefer_must},
     {.id = "prefer.one-left",
      .proves = "one of one is chosen",
      .matters = "code that looks for pairs or neighbours fails on the last free device",
      .protocol = "available_deviceIDs may have exactly allocation_size entries",
      .needs = DV_NEEDS_PREFER | DV_NEEDS_TWO,
-     .run = run_prefer_one_left },
+     .run = run_prefer_one_left},
     {.id = "prefer.none",
      .proves = "a choice from nothing does no harm",
      .matters = "an index into an empty list ends the plugin",
      .protocol = "lists may be empty",
      .needs = DV_NEEDS_PREFER,
-     .run = run_prefer_none     },
+     .run = run_prefer_none},
     {.id = "prestart.answers",
      .proves = "PreStartContainer succeeds for an allocated device",
      .matters = "the container's start fails, again and again, with an error that only the "
-                "kubelet's log has",                                                      .protocol =
-         "called before each start of a container when pre_start_required is set; it has 30 s",                        .needs = DV_NEEDS_PRESTART,
-     .run = run_prestart        },
+                "kubelet's log has",
+     .protocol = "called before each start of a container when pre_start_required is set; it has "
+                 "30 s",
+     .needs = DV_NEEDS_PRESTART,
+     .run = run_prestart},
     {.id = "prestart.again",
      .proves = "PreStartContainer succeeds for every start of a container",
      .matters = "a container that crashed never starts again",
      .protocol = "restarted containers keep their devices; Allocate is not called again, "
-                 "PreStartContainer is",                                                                                                                   .needs = DV_NEEDS_PRESTART,
-     .run = run_prestart_again  },
+                 "PreStartContainer is",
+     .needs = DV_NEEDS_PRESTART,
+     .run = run_prestart_again},
     {.id = "prestart.unknown-id",
      .proves = "PreStartContainer refuses an unknown device, and the plugin goes on",
      .matters = "a device that vanished since Allocate crashes the plugin, or the container starts "
-                "without it",                                                             .protocol = "an error keeps the container from starting",
+                "without it",
+     .protocol = "an error keeps the container from starting",
      .needs = DV_NEEDS_PRESTART,
      .run = run_prestart_unknown},
 };
+/* clang-format on */
 
 const struct dv_verify_group dv_plugin_choice_cases = {DV_VERIFY_DEVICE_PLUGIN, cases,
                                                        DV_COUNT(cases)};

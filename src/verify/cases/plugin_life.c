@@ -231,13 +231,13 @@ static void run_garbage(struct dv_trial *trial)
     dv_plugin_check_alive(link, "bytes that are no message");
 }
 
+/* clang-format off */
 static const struct dv_verify_case cases[] = {
     {.id = "shutdown.sigterm",
      .proves = "SIGTERM ends the plugin in time, also with a kubelet connected",
-     .matters =
-         "servers that wait for the end of all calls wait for ListAndWatch, which has none: every "
-         "update "
-         "of the plugin takes 30 s and ends in a kill",                                                                                                                                       .protocol = "pods get SIGTERM, and SIGKILL after their grace period",
+     .matters = "servers that wait for the end of all calls wait for ListAndWatch, which has none: "
+                "every update of the plugin takes 30 s and ends in a kill",
+     .protocol = "pods get SIGTERM, and SIGKILL after their grace period",
      .needs = DV_NEEDS_PROCESS,
      .run = run_sigterm},
     {.id = "shutdown.socket",
@@ -249,9 +249,10 @@ static const struct dv_verify_case cases[] = {
     {.id = "shutdown.stream",
      .proves = "the stream ends with the plugin, and not with an empty list",
      .matters = "an empty list at the end removes the resource from the node at every update of "
-                "the plugin",                                                                                                                                        .protocol = "when the stream ends, devices are kept as unhealthy for five minutes, for the "
-                 "plugin to come "
-                 "back",                                                                                                                                                                                       .needs = DV_NEEDS_PROCESS,
+                "the plugin",
+     .protocol = "when the stream ends, devices are kept as unhealthy for five minutes, for the "
+                 "plugin to come back",
+     .needs = DV_NEEDS_PROCESS,
      .run = run_stream_ends},
     {.id = "shutdown.processes",
      .proves = "no process of the plugin outlives it",
@@ -262,14 +263,17 @@ static const struct dv_verify_case cases[] = {
     {.id = "resources.descriptors",
      .proves = "connections that ended leave no descriptor open",
      .matters = "plugins run for months, kubelets restart; one day accept fails with \"too many "
-                "open files\"",                                                                                                                                                                  .protocol = "a stream's end is told to the server as a cancelled call",
+                "open files\"",
+     .protocol = "a stream's end is told to the server as a cancelled call",
      .needs = DV_NEEDS_PROCESS,
      .run = run_descriptors},
     {.id = "resources.memory",
      .proves = "memory does not grow with the number of allocations",
-     .matters =
-         "a plugin that keeps every request is killed by its memory limit at the worst moment",                                                                                                                                                               .protocol =
-         "the kubelet tells nobody when devices are given back: there is nothing to remember",                                                                                                                                                                                                                                        .needs = DV_NEEDS_PROCESS,
+     .matters = "a plugin that keeps every request is killed by its memory limit at the worst "
+                "moment",
+     .protocol = "the kubelet tells nobody when devices are given back: there is nothing to "
+                 "remember",
+     .needs = DV_NEEDS_PROCESS,
      .run = run_memory},
     {.id = "resources.files",
      .proves = "files do not grow in number with allocations of one device",
@@ -281,18 +285,19 @@ static const struct dv_verify_case cases[] = {
      .proves = "a method of a later version is UNIMPLEMENTED",
      .matters = "plugins that end, or answer OK, break the first kubelet that has a new call",
      .protocol = "gRPC: UNIMPLEMENTED",
-     .run = run_unknown_method                             },
+     .run = run_unknown_method},
     {.id = "wire.unknown-fields",
      .proves = "fields of a later version are passed over",
      .matters = "strict decoding refuses every request of a newer kubelet",
      .protocol = "protobuf: unknown fields are ignored",
-     .run = run_unknown_fields                     },
+     .run = run_unknown_fields},
     {.id = "wire.garbage",
      .proves = "bytes that are no message do no harm",
      .matters = "a decoder that panics takes the plugin with it",
      .protocol = "gRPC: an error of any code",
-     .run = run_garbage    },
+     .run = run_garbage},
 };
+/* clang-format on */
 
 const struct dv_verify_group dv_plugin_life_cases = {DV_VERIFY_DEVICE_PLUGIN, cases,
                                                      DV_COUNT(cases)};

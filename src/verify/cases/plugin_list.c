@@ -235,73 +235,80 @@ static void run_large(struct dv_trial *trial)
     dv_plugin_check_alive(link, "a list of more than 4 MiB");
 }
 
+/* clang-format off */
 static const struct dv_verify_case cases[] = {
     {.id = "list.first",
      .proves = "the first list comes at once",
      .matters = "the node has no devices before it; a plugin that sends only changes leaves it so "
-                "until one "
-                "happens",                                                                        .protocol = "ListAndWatch begins with the whole list",
-     .run = run_first                                                                                                                                                                                                          },
+                "until one happens",
+     .protocol = "ListAndWatch begins with the whole list",
+     .run = run_first},
     {.id = "list.valid",
      .proves = "ids are unique, not empty and of 63 characters at most",
-     .matters =
-         "of two devices with one id the kubelet knows one: the other is never given to anybody", .protocol = "ID is unique in the list; its documented length is 63 characters",
-     .run = run_valid                                                                                                                                                                                                          },
+     .matters = "of two devices with one id the kubelet knows one: the other is never given to "
+                "anybody",
+     .protocol = "ID is unique in the list; its documented length is 63 characters",
+     .run = run_valid},
     {.id = "list.health-words",
      .proves = "health is Healthy or Unhealthy",
      .matters = "\"healthy\" in lower case, or an empty text, makes all devices unusable, and "
-                "nothing says why",                                                               .protocol = "every text but the exact \"Healthy\" counts as unhealthy",
-     .run = run_health_words                                                                                                                                                                                                   },
+                "nothing says why",
+     .protocol = "every text but the exact \"Healthy\" counts as unhealthy",
+     .run = run_health_words},
     {.id = "list.stable-ids",
      .proves = "ids are the same after a restart of the plugin",
      .matters = "the kubelet remembers devices by id: under new ones, devices of running pods are "
-                "given to "
-                "others",                                                                         .protocol = "ids identify devices over restarts of plugin and kubelet",
+                "given to others",
+     .protocol = "ids identify devices over restarts of plugin and kubelet",
      .needs = DV_NEEDS_PROCESS,
      .run = run_stable_ids},
     {.id = "list.topology",
      .proves = "NUMA nodes can exist, and each is named once",
-     .matters =
-         "sysfs says -1 for devices without a place; passed on, alignment fails for every pod",                                    .protocol = "TopologyInfo lists nodes from 0 on; it is left out when the place is not known",
+     .matters = "sysfs says -1 for devices without a place; passed on, alignment fails for every "
+                "pod",
+     .protocol = "TopologyInfo lists nodes from 0 on; it is left out when the place is not known",
      .run = run_topology},
     {.id = "list.stays-open",
      .proves = "the stream stays open, and is quiet while nothing changes",
      .matters = "at the end of the stream all devices turn unhealthy; equal lists many times a "
-                "second cost a "
-                "core",                       .protocol = "the kubelet marks the devices of a plugin whose stream ended as unhealthy",
-     .run = run_stays_open                                                                                          },
+                "second cost a core",
+     .protocol = "the kubelet marks the devices of a plugin whose stream ended as unhealthy",
+     .run = run_stays_open},
     {.id = "list.after-reconnect",
      .proves = "the whole list comes again after a lost connection",
      .matters = "plugins that send a list once in their life have no devices after a restart of "
-                "the kubelet",                              .protocol = "every ListAndWatch begins with the whole list",
-     .run = run_after_reconnect                                                                                                        },
+                "the kubelet",
+     .protocol = "every ListAndWatch begins with the whole list",
+     .run = run_after_reconnect},
     {.id = "list.two-watchers",
      .proves = "two streams at a time work",
      .matters = "the old kubelet's stream is still there when the new one asks; a plugin with one "
-                "place drops "
-                "one of them, or hangs",                                                      .protocol = "each call of ListAndWatch has a stream of its own",
-     .run = run_two_watchers                                                                  },
+                "place drops one of them, or hangs",
+     .protocol = "each call of ListAndWatch has a stream of its own",
+     .run = run_two_watchers},
     {.id = "list.unhealthy",
      .proves = "a device that fails is told as unhealthy, and stays in the list",
      .matters = "pods are put on a broken device, or the holder of one is not told",
      .protocol = "a new list after every change; unhealthy devices are not allocated",
-     .run = run_unhealthy                                                                                                                                          },
+     .run = run_unhealthy},
     {.id = "list.heals",
      .proves = "a device that works again is told as healthy",
      .matters = "a short failure takes a device out of use until the plugin is restarted",
      .protocol = "health may change in both directions at any time",
-     .run = run_heals                                                                                                                                                            },
+     .run = run_heals},
     {.id = "list.empty",
      .proves = "a plugin without devices goes on",
-     .matters =
-         "plugins that end without devices crash in a loop on nodes that have none, or lost theirs",                                                .protocol = "an empty list is valid; the resource has capacity 0 then",
-     .run = run_empty     },
+     .matters = "plugins that end without devices crash in a loop on nodes that have none, or lost "
+                "theirs",
+     .protocol = "an empty list is valid; the resource has capacity 0 then",
+     .run = run_empty},
     {.id = "list.large",
      .proves = "a list of more than 4 MiB is sent",
      .matters = "gRPC's default limit of 4 MiB ends the stream on machines with many devices",
      .protocol = "the kubelet takes messages of up to 16 MiB",
-     .run = run_large                                                                                                                                                                  },
+     .run = run_large},
 };
+/* clang-format on */
 
 const struct dv_verify_group dv_plugin_list_cases = {DV_VERIFY_DEVICE_PLUGIN, cases,
                                                      DV_COUNT(cases)};

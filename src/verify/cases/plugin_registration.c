@@ -308,100 +308,106 @@ static void run_restarts(struct dv_trial *trial)
     }
 }
 
+/* clang-format off */
 static const struct dv_verify_case cases[] = {
     {.id = "register.in-time",
      .proves = "the plugin registers by itself soon after its start, as v1beta1",
      .matters = "a plugin that waits for something else first, or sends another version, never "
-                "gets a device "
-                "allocated, and says so nowhere but in its own log",                                                                                                                 .protocol = "v1beta1.Registration/Register on kubelet.sock with version \"v1beta1\"; any "
-                 "other version is "
-                 "answered with an error", .run = run_in_time},
-    {                         .id = "register.resource-name",
+                "gets a device allocated, and says so nowhere but in its own log",
+     .protocol = "v1beta1.Registration/Register on kubelet.sock with version \"v1beta1\"; any "
+                 "other version is answered with an error",
+     .run = run_in_time},
+    {.id = "register.resource-name",
      .proves = "the resource name is a qualified name outside of kubernetes.io",
      .matters = "the kubelet refuses other names, and the node never shows the resource",
-     .protocol =
-         "extended resources are DOMAIN/NAME; names in kubernetes.io and those that begin with "
-         "\"requests.\" are not for plugins",                                        .run = run_resource_name                  },
-    { .id = "register.endpoint",
+     .protocol = "extended resources are DOMAIN/NAME; names in kubernetes.io and those that begin "
+                 "with \"requests.\" are not for plugins",
+     .run = run_resource_name},
+    {.id = "register.endpoint",
      .proves = "the endpoint is the plain name of a socket that exists",
-     .matters =
-         "plugins that send a whole path work with some kubelets by accident: the directory is put "
-         "before it",                                                                                                                                                      .protocol = "endpoint is relative to the directory of kubelet.sock",
+     .matters = "plugins that send a whole path work with some kubelets by accident: the directory "
+                "is put before it",
+     .protocol = "endpoint is relative to the directory of kubelet.sock",
      .needs = DV_NEEDS_CLASSIC,
      .run = run_endpoint},
-    {                                                                                                    .id = "register.serves-first",
-     .proves = "the plugin serves before it registers, and while it waits for the "
-               "answer", .matters = "the kubelet dials the endpoint at once; a plugin that begins to serve afterwards, "
-                "or in the "
-                "same thread, is marked as gone or blocks its own registration",                                                                                                                                                      .protocol = "GetDevicePluginOptions and ListAndWatch may come before Register is answered",
+    {.id = "register.serves-first",
+     .proves = "the plugin serves before it registers, and while it waits for the answer",
+     .matters = "the kubelet dials the endpoint at once; a plugin that begins to serve afterwards, "
+                "or in the same thread, is marked as gone or blocks its own registration",
+     .protocol = "GetDevicePluginOptions and ListAndWatch may come before Register is answered",
      .needs = DV_NEEDS_CLASSIC,
      .run = run_serves_first},
-    {                                                                                                .id = "register.late-kubelet",
+    {.id = "register.late-kubelet",
      .proves = "the plugin registers when the kubelet comes later",
      .matters = "after a reboot the order is not known; a plugin that tries once is never seen",
      .protocol = "kubelet.sock is made when the kubelet starts; until then there is nobody to "
-                 "register with",                                                                                  .needs = DV_NEEDS_PROCESS | DV_NEEDS_CLASSIC,
+                 "register with",
+     .needs = DV_NEEDS_PROCESS | DV_NEEDS_CLASSIC,
      .run = run_late_kubelet},
-    {                                                                                             .id = "register.kubelet-restart",
+    {.id = "register.kubelet-restart",
      .proves = "the plugin registers again after the kubelet was restarted",
-     .matters =
-         "the best known failure of device plugins: after an update of the kubelet the node has 0 "
-         "devices until somebody restarts the plugin", .protocol =
-         "at its start the kubelet removes all sockets in its directory and knows no plugin; "
-         "plugins "
-         "have to watch for kubelet.sock, serve anew and register again (or end, to be restarted)",                                                                               .needs = DV_NEEDS_CLASSIC,
+     .matters = "the best known failure of device plugins: after an update of the kubelet the node "
+                "has 0 devices until somebody restarts the plugin",
+     .protocol = "at its start the kubelet removes all sockets in its directory and knows no "
+                 "plugin; plugins have to watch for kubelet.sock, serve anew and register again "
+                 "(or end, to be restarted)",
+     .needs = DV_NEEDS_CLASSIC,
      .run = run_kubelet_restart},
-    {                                                                                    .id = "register.kubelet-restart-twice",
+    {.id = "register.kubelet-restart-twice",
      .proves = "the plugin notices every restart of the kubelet",
      .matters = "plugins that watch an inode, or stop watching after the first event, miss the "
-                "second restart",                                                                                                                                                      .protocol = "as register.kubelet-restart",
+                "second restart",
+     .protocol = "as register.kubelet-restart",
      .needs = DV_NEEDS_CLASSIC,
      .run = run_kubelet_restarts_twice},
-    {                                                                                      .id = "register.stale-socket",
+    {.id = "register.stale-socket",
      .proves = "a socket that a killed plugin left does not stop the next one",
      .matters = "bind fails with \"address already in use\", and the plugin crashes in a loop "
-                "until the node is "
-                "cleaned by hand",  .protocol =
-         "sockets stay when a process is killed; whoever owns the name removes it before it binds",                                                                                  .needs = DV_NEEDS_PROCESS | DV_NEEDS_CLASSIC,
+                "until the node is cleaned by hand",
+     .protocol = "sockets stay when a process is killed; whoever owns the name removes it before "
+                 "it binds",
+     .needs = DV_NEEDS_PROCESS | DV_NEEDS_CLASSIC,
      .run = run_stale_socket},
-    {                                                                                              .id = "register.socket-removed",
+    {.id = "register.socket-removed",
      .proves = "the plugin comes back when its socket file is removed",
      .matters = "clean-up scripts and restarting kubelets remove sockets; a plugin that goes on "
-                "listening on a "
-                "socket without a name cannot be reached, and looks healthy",                                   .protocol = "the kubelet empties its directory when it starts; the plugin must serve and "
-                 "register anew, or "
-                 "end",                                                                                .needs = DV_NEEDS_PROCESS | DV_NEEDS_CLASSIC,
+                "listening on a socket without a name cannot be reached, and looks healthy",
+     .protocol = "the kubelet empties its directory when it starts; the plugin must serve and "
+                 "register anew, or end",
+     .needs = DV_NEEDS_PROCESS | DV_NEEDS_CLASSIC,
      .run = run_socket_removed},
-    {                                                                                                   .id = "register.refused",
+    {.id = "register.refused",
      .proves = "a refused plugin tries again, with pauses",
      .matters = "plugins that never try again need a restart by hand; those that try without a "
-                "pause keep the "
-                "kubelet and the log busy",                                                                                                                                   .protocol = "Register may fail; nothing says that it has to succeed the first time",
+                "pause keep the kubelet and the log busy",
+     .protocol = "Register may fail; nothing says that it has to succeed the first time",
      .needs = DV_NEEDS_PROCESS | DV_NEEDS_CLASSIC,
      .run = run_refused},
-    {                                                                                                    .id = "register.two-instances",
+    {.id = "register.two-instances",
      .proves = "a new instance takes over while the old one still runs",
      .matters = "in a rolling update the old pod removes the socket of the new one when it ends, "
-                "and the node "
-                "loses its devices",                                                         .protocol = "a registration of the same resource replaces the one before; who ends may remove "
-                 "only the "
-                 "socket that is its own",                                                                                 .needs = DV_NEEDS_PROCESS | DV_NEEDS_CLASSIC,
+                "and the node loses its devices",
+     .protocol = "a registration of the same resource replaces the one before; who ends may remove "
+                 "only the socket that is its own",
+     .needs = DV_NEEDS_PROCESS | DV_NEEDS_CLASSIC,
      .run = run_two_instances},
-    {                                                                                                   .id = "register.restarts",
+    {.id = "register.restarts",
      .proves = "the plugin can be stopped and started again, several times",
      .matters = "locks, sockets or files that a run leaves behind keep the next one from starting",
      .protocol = "every start is a new registration; the kubelet keeps allocations meanwhile",
      .needs = DV_NEEDS_PROCESS,
      .run = run_restarts},
-    {                                                                                                    .id = "register.notify-false",
-     .proves = "a plugin that was told NotifyRegistrationStatus(false) stays there "
-               "for the next attempt",                                                                                                                .matters = "a plugin that removes its socket when it is refused, or ends and is not started "
-                "again, is "
-                "never tried again",                                                                     .protocol = "the kubelet tries again by itself, 500 ms later and then less often, as long as "
-                 "the socket is "
-                 "there",                                                                                  .needs = DV_NEEDS_PROCESS | DV_NEEDS_WATCHER,
+    {.id = "register.notify-false",
+     .proves = "a plugin that was told NotifyRegistrationStatus(false) stays there for the next "
+               "attempt",
+     .matters = "a plugin that removes its socket when it is refused, or ends and is not started "
+                "again, is never tried again",
+     .protocol = "the kubelet tries again by itself, 500 ms later and then less often, as long as "
+                 "the socket is there",
+     .needs = DV_NEEDS_PROCESS | DV_NEEDS_WATCHER,
      .run = run_notify_false},
 };
+/* clang-format on */
 
 const struct dv_verify_group dv_plugin_registration_cases = {DV_VERIFY_DEVICE_PLUGIN, cases,
                                                              DV_COUNT(cases)};
