@@ -21,15 +21,17 @@
 
 /* ---- making ---- */
 
-static bool make(struct dv_trial *trial, dv_str *path, const char *name, struct dv_err *err)
+static bool make(struct dv_trial *trial, dv_str *path, const char *dir, const char *below,
+                 struct dv_err *err)
 {
-    *path = dv_str_printf(trial->arena, "%.*s/%s", DV_FMT(trial->paths.root), name);
+    *path = dv_str_printf(trial->arena, "%.*s/%s%s", DV_FMT(trial->paths.root), dir, below);
     if (mkdir(dv_str_to_c(*path, trial->arena), 0755) == 0 || errno == EEXIST)
         return true;
     return dv_fail_errno(err, errno, "making %.*s", DV_FMT(*path));
 }
 
-/* Socket addresses have 107 bytes: the root must be short. */
+/* Socket addresses have 107 bytes. Under /tmp our paths are as long as the kubelet's own, so that
+ * names of sockets that fit there fit here: /var/lib/kubelet/plugins, /tmp/dvXXXXXX/k/plugins. */
 bool dv_trial_root_make(struct dv_trial *trial, struct dv_err *err)
 {
     const char *tmp = getenv("TMPDIR");
@@ -46,7 +48,7 @@ bool dv_trial_root_make(struct dv_trial *trial, struct dv_err *err)
     }
     if (!tmp || strlen(tmp) > 30)
         tmp = "/tmp";
-    (void)snprintf(path, sizeof(path), "%s/dvv-XXXXXX", tmp);
+    (void)snprintf(path, sizeof(path), "%s/dvXXXXXX", tmp);
     if (!mkdtemp(path))
         return dv_fail_errno(err, errno, "making a directory in %s", tmp);
     trial->paths.root = dv_str_copy(dv_str_from_c(path), trial->arena);
@@ -56,13 +58,14 @@ bool dv_trial_root_make(struct dv_trial *trial, struct dv_err *err)
 bool dv_trial_dirs_make(struct dv_trial *trial, struct dv_err *err)
 {
     struct dv_trial_paths *paths = &trial->paths;
+    const char *kubelet = trial->options->attach.n > 0 ? "kubelet" : "k";
 
-    if (!make(trial, &paths->kubelet, "kubelet", err) ||
-        !make(trial, &paths->device_plugins, "kubelet/device-plugins", err) ||
-        !make(trial, &paths->registry, "kubelet/plugins_registry", err) ||
-        !make(trial, &paths->plugins, "kubelet/plugins", err) ||
-        !make(trial, &paths->cdi, "cdi", err) || !make(trial, &paths->state, "state", err) ||
-        !make(trial, &paths->run, "run", err))
+    if (!make(trial, &paths->kubelet, kubelet, "", err) ||
+        !make(trial, &paths->device_plugins, kubelet, "/device-plugins", err) ||
+        !make(trial, &paths->registry, kubelet, "/plugins_registry", err) ||
+        !make(trial, &paths->plugins, kubelet, "/plugins", err) ||
+        !make(trial, &paths->cdi, "cdi", "", err) ||
+        !make(trial, &paths->state, "state", "", err) || !make(trial, &paths->run, "run", "", err))
         return false;
     paths->kubeconfig = dv_str_printf(trial->arena, "%.*s/kubeconfig", DV_FMT(paths->root));
     return true;
@@ -149,7 +152,8 @@ struct dv_listing dv_trial_mounts(struct dv_trial *trial)
 
         for (int i = 0; i < 5 && dv_str_split(&line, ' ', &place); i++)
             continue;
-        if (dv_str_starts_with(place, trial->paths.root))
+        if (dv_str_starts_with(place, trial->paths.root) &&
+            dv_str_starts_with(dv_str_slice(place, trial->paths.root.n, place.n), DV_STR("/")))
             *dv_vec_add_in(&found, trial->arena) = place;
     }
     return (struct dv_listing){found.v, found.n};
@@ -188,14 +192,12 @@ void dv_trial_dirs_remove(struct dv_trial *trial)
 {
     struct dv_listing mounts;
 
-    if (trial->paths.root.n == 0)
-        return;
+    if (trial->paths.root.n == 0 || trial->options->attach.n > 0)
+        return; /* there is none, or it is the user's */
     mounts = dv_trial_mounts(trial);
     for (size_t i = mounts.n; i > 0; i--) /* the later one may be on the earlier one */
         (void)umount2(dv_str_to_c(mounts.v[i - 1], trial->arena),
                       MNT_DETACH); /* as far as we may */
-    if (trial->options->attach.n > 0)
-        return; /* it is the user's */
     dv_trial_empty(trial, trial->paths.root);
     (void)rmdir(dv_str_to_c(trial->paths.root, trial->arena)); /* gone is what we want */
 }

@@ -28,4 +28,4 @@ def scratch(short_dir, monkeypatch):
     monkeypatch.setenv("TMPDIR", folder)
     monkeypatch.setattr(tempfile, "tempdir", None)
     yield short_dir
-    assert not glob.glob(os.path.join(folder, "dvv-*"))
+    assert not glob.glob(os.path.join(folder, "dv??????"))

@@ -114,4 +114,4 @@ def test_nothing_is_left_when_davit_is_ended(scratch, signum):
     run.wait(30)
     until(lambda: group_is_gone(below), 30, lambda: f"still there: {below}")
     until(lambda: not [name for name in os.listdir(os.environ["TMPDIR"])
-                       if name.startswith("dvv-")], 30, "its directories to be removed")
+                       if name.startswith("dv")], 30, "its directories to be removed")
