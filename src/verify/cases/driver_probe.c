@@ -60,23 +60,42 @@ static void probe_plugin(struct dv_trial *trial)
     await_ways(trial);
 }
 
-/* The names of the pools, for the token of the cases: a driver may give any names to its pools. */
+static bool is_noted(const struct dv_facts *facts, dv_str pool)
+{
+    dv_str rest = dv_str_from_c(facts->pools);
+    dv_str name;
+
+    while (rest.n > 0 && dv_str_split(&rest, ',', &name))
+        if (dv_str_eq(name, pool))
+            return true;
+    return false;
+}
+
+/* The names of the pools, for the token of the cases: a driver may give any names to its pools.
+ * Those that begin with the node's name need not be given. */
+static void note_pool(struct dv_trial *trial, dv_str pool)
+{
+    struct dv_facts *facts = &trial->facts;
+    size_t n = strlen(facts->pools);
+
+    if (dv_str_eq(dv_str_slice(pool, 0, dv_str_find_char(pool, '/')), trial->node) ||
+        is_noted(facts, pool) || n + pool.n + 2 > sizeof(facts->pools))
+        return;
+    (void)snprintf(facts->pools + n, sizeof(facts->pools) - n, "%s%.*s", n > 0 ? "," : "",
+                   DV_FMT(pool));
+}
+
 static void set_pools(struct dv_trial *trial)
 {
     struct dv_object **slices;
     size_t n = dv_api_slices(trial, &slices);
-    size_t at = 0;
 
     for (size_t i = 0; i < n; i++) {
         const struct dv_api_resource_slice *slice = slices[i]->value;
-        dv_str pool = slice->spec.pool.name;
 
         trial->facts.has_slices |= dv_str_eq(slice->spec.node_name, trial->node);
         trial->facts.n_devices += slice->spec.n_devices;
-        if (!strstr(trial->facts.pools, dv_str_to_c(pool, trial->arena)) &&
-            at + pool.n + 2 < sizeof(trial->facts.pools))
-            at += (size_t)snprintf(trial->facts.pools + at, sizeof(trial->facts.pools) - at,
-                                   "%s%.*s", at > 0 ? "," : "", DV_FMT(pool));
+        note_pool(trial, slice->spec.pool.name);
     }
 }
 

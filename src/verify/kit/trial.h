@@ -37,25 +37,27 @@ enum dv_outcome {
 };
 
 #define DV_FACT_BYTES 256u
+/* As many names of pools as a token can be given, if they are not very long. */
+#define DV_POOLS_BYTES 2048u
 
 /* What the first trial, the probe, finds out about the driver; decides which cases apply. Plain
  * bytes: it goes through a pipe. */
 struct dv_facts {
     char name[DV_FACT_BYTES]; /* of the resource or the driver */
     size_t n_devices;
-    uint64_t start_ms; /* from its start to its first list; 0: not known */
+    uint64_t start_ms; /* from its start to its first list or slice; 0: not known */
     bool has_prefer;
     bool has_prestart;
     bool has_health;
     bool has_slices;
-    bool is_classic;           /* registers by kubelet.sock */
-    bool has_watcher;          /* registers by a socket in plugins_registry */
-    char pools[DV_FACT_BYTES]; /* that it publishes, with commas between */
+    bool is_classic;            /* registers by kubelet.sock */
+    bool has_watcher;           /* registers by a socket in plugins_registry */
+    char pools[DV_POOLS_BYTES]; /* with names of their own that it publishes, commas between */
 };
 
 #define DV_REASON_BYTES 1500u
 
-/* What a worker tells the runner, in one write that the kernel keeps in one piece. */
+/* What a worker tells the runner, in one write; there is room for it in a pipe. */
 struct dv_trial_result {
     enum dv_outcome outcome;
     size_t n_calls; /* of the kubelet's side to the driver */

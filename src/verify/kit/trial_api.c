@@ -21,7 +21,7 @@
 
 #define GROUP_PATH "/apis/resource.k8s.io/"
 #define METRICS_BYTES_MAX (1u << 20)
-#define POOLS_MAX 16u
+#define POOLS_MAX 32u /* what a token can be given */
 
 /* ---- what is answered here, and not by the API ---- */
 
