@@ -352,17 +352,29 @@ struct dv_object *dv_api_create(struct dv_trial *trial, enum dv_kind_id id, dv_s
     return dv_api_make(trial, kind, value, failure);
 }
 
-bool dv_api_set_status(struct dv_trial *trial, const struct dv_object *object, const void *value,
-                       dv_str *failure)
+static bool change(struct dv_trial *trial, const struct dv_object *object, enum dv_subresource part,
+                   const void *value, dv_str *failure)
 {
     const struct dv_request request = {.verb = DV_VERB_UPDATE,
-                                       .subresource = DV_SUB_STATUS,
+                                       .subresource = part,
                                        .kind = object->kind,
                                        .namespace = namespace_of(object->kind),
                                        .name = object->meta->name,
                                        .value = value};
 
     return ask(trial, &request, NULL, failure);
+}
+
+bool dv_api_set_status(struct dv_trial *trial, const struct dv_object *object, const void *value,
+                       dv_str *failure)
+{
+    return change(trial, object, DV_SUB_STATUS, value, failure);
+}
+
+bool dv_api_update(struct dv_trial *trial, const struct dv_object *object, const void *value,
+                   dv_str *failure)
+{
+    return change(trial, object, DV_SUB_NONE, value, failure);
 }
 
 bool dv_api_delete(struct dv_trial *trial, enum dv_kind_id id, dv_str name)

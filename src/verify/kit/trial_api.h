@@ -55,6 +55,8 @@ struct dv_object *dv_api_make(struct dv_trial *trial, const struct dv_kind *kind
                               dv_str *failure);
 bool dv_api_set_status(struct dv_trial *trial, const struct dv_object *object, const void *value,
                        dv_str *failure);
+bool dv_api_update(struct dv_trial *trial, const struct dv_object *object, const void *value,
+                   dv_str *failure);
 bool dv_api_delete(struct dv_trial *trial, enum dv_kind_id kind, dv_str name);
 
 /* All of a kind, borrowed until the loop's next turn, in the arena. */

@@ -79,6 +79,7 @@ class Slices:
         self.fault = fault
         self.n_devices = 4
         self.generation = 1 if fault == "forgets-generation" else 0  # 0: the API's is to be seen
+        self.own = None  # the slice that this process has made
         self.changed = threading.Event()
         self.owner = None
 
@@ -94,8 +95,8 @@ class Slices:
         }
 
     def write(self, method, path, found, spec):
-        self.api.ask(method, path, {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice",
-                                    "metadata": found, "spec": spec})
+        return self.api.ask(method, path, {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice",
+                                           "metadata": found, "spec": spec})
 
     def create(self):
         meta = {"generateName": f"{self.node}-", "ownerReferences": [self.owner]}
@@ -104,7 +105,7 @@ class Slices:
                 self.write("POST", SLICES, meta, {**self.wanted(), "devices": [{"name": "GPU 0"}]})
             except Refused:
                 pass
-        self.write("POST", SLICES, meta, self.wanted())
+        self.own = self.write("POST", SLICES, meta, self.wanted())["metadata"]["name"]
 
     def correct(self):
         """Writes what differs; returns how to watch what comes after."""
@@ -114,6 +115,8 @@ class Slices:
                           "uid": node["metadata"]["uid"]}
         selector = f"fieldSelector=spec.driver%3D{DRIVER},spec.nodeName%3D{self.node}"
         found = self.api.ask("GET", f"{SLICES}?{selector}")
+        if self.fault == "forgets-generation":  # and all slices but its own
+            found["items"] = [one for one in found["items"] if one["metadata"]["name"] == self.own]
         if not self.generation:
             self.generation = max((one["spec"]["pool"]["generation"] for one in found["items"]),
                                   default=1)

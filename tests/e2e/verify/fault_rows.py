@@ -70,7 +70,7 @@ CAREFUL = {
     "needs-api-at-start": {"api.away-at-start": "never published"},
     "stops-at-conflict": {"api.conflict": "never publishes"},
     "counts-wrong": {"slices.complete": "resourceSliceCount"},
-    "forgets-generation": {"slices.generation": "generation is 1, and was 2"},
+    "forgets-generation": {"slices.generation": "stay beside those of this run"},
     "ignores-change": {"slices.change": "the slices are not"},
     "writes-always": {"slices.quiet": "were written"},
     "tries-invalid": {"slices.valid": "refused as invalid"},
