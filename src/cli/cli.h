@@ -143,6 +143,7 @@ struct dv_cli {
     size_t n_required;
     size_t n_jobs;
     uint64_t wait_ms; /* 0: the default, and so the next */
+    uint64_t verify_grace_ms;
     uint64_t recover_ms;
     uint64_t case_ms;
     bool lists;

@@ -48,21 +48,25 @@ struct dv_verify_options {
     size_t n_only;
     const dv_str *skip;
     size_t n_skip;
-    const dv_str *required; /* "slices" and so on: what a driver without it fails by */
+    const dv_str *required; /* "slices" and so on: what a driver without it fails by; or ids of
+                             * cases, as of `only`, that fail instead of being skipped */
     size_t n_required;
-    dv_str driver;    /* its name, or the resource's; empty: the first that registers */
-    dv_str node;      /* the node's name; empty: "verify-node" */
-    dv_str claim;     /* a file with a claim, and classes that it needs; empty: a claim for one */
-    dv_str bad_claim; /* the same with parameters that the driver has to refuse; empty: none */
-    dv_str release;   /* "1.34": what the kubelet and the API offer; empty: the newest */
-    dv_str dir;       /* where recordings and the driver's output are kept */
-    dv_str tap;       /* files for reports, "-": standard output; empty: none */
+    dv_str driver;      /* its name, or the resource's; empty: the first that registers */
+    dv_str node;        /* the node's name; empty: "verify-node" */
+    dv_str claim;       /* a file with a claim, and classes that it needs; empty: a claim for one */
+    dv_str bad_claim;   /* the same with parameters that the driver has to refuse; empty: none */
+    const dv_str *also; /* what its token may read besides: "pods: get,list,watch" */
+    size_t n_also;
+    dv_str release; /* "1.34": what the kubelet and the API offer; empty: the newest */
+    dv_str dir;     /* where recordings and the driver's output are kept */
+    dv_str tap;     /* files for reports, "-": standard output; empty: none */
     dv_str junit;
     dv_str json;
     size_t n_jobs;       /* cases at a time; 0: one a core */
-    uint64_t wait_ms;    /* for what a driver has to do by itself; 0: 10 s */
+    uint64_t wait_ms;    /* for what a driver has to do by itself; 0: by what its start takes */
+    uint64_t grace_ms;   /* from SIGTERM to its end; 0: 30 s */
     uint64_t recover_ms; /* until the driver is well again after trouble; 0: the default */
-    uint64_t case_ms;    /* for a case as a whole; 0: 120 s */
+    uint64_t case_ms;    /* for a case as a whole; 0: 120 s and what starts take */
     bool has_colours;
 };
 

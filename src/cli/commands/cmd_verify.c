@@ -84,6 +84,7 @@ enum dv_exit dv_cmd_verify(struct dv_cli *cli)
         .json = cli->json,
         .n_jobs = cli->n_jobs,
         .wait_ms = cli->wait_ms,
+        .grace_ms = cli->verify_grace_ms,
         .recover_ms = cli->recover_ms,
         .case_ms = cli->case_ms,
         .has_colours = dv_cli_has_colours(STDOUT_FILENO),

@@ -121,6 +121,11 @@ static bool set_recover_ms(struct dv_cli *cli, dv_str value)
     return dv_option_duration(value, &cli->recover_ms);
 }
 
+static bool set_verify_grace(struct dv_cli *cli, dv_str value)
+{
+    return dv_option_duration(value, &cli->verify_grace_ms);
+}
+
 static bool set_wait_ms(struct dv_cli *cli, dv_str value)
 {
     return dv_option_duration(value, &cli->wait_ms);
@@ -315,9 +320,13 @@ static const struct dv_option_row options[] = {
     {"verify",      0,   "driver",              "NAME",                "the driver or resource, if several register (the first)",   NULL,
      AT(driver)                                                                                                                                                           },
     {"verify",      0,   "node",                "NAME",                "the node's name (verify-node)",                             NULL,               AT(node)          },
+    {"verify",      0,   "also",                "RULE",                "what its token may read besides, as of davit token; again",
+     set_also,                                                                                                                                          0                 },
     {"verify",      0,   "emulate",             "RELEASE",             "offer what Kubernetes 1.31 to 1.36 has (1.36)",             NULL,
      AT(release)                                                                                                                                                          },
-    {"verify",      0,   "wait",                "SECONDS",             "for what a driver has to do by itself (10)",                set_wait_ms,        0                 },
+    {"verify",      0,   "wait",                "SECONDS",             "for what a driver has to do by itself (10, or 3 starts)",
+     set_wait_ms,                                                                                                                                       0                 },
+    {"verify",      0,   "grace",               "SECONDS",             "from SIGTERM to the driver's end (30)",                     set_verify_grace,   0                 },
     {"verify",      0,   "recover",             "SECONDS",             "until it is well again after trouble (90)",                 set_recover_ms,
      0                                                                                                                                                                    },
     {"verify",      0,   "timeout",             "SECONDS",             "for a case as a whole (120)",                               set_case_timeout,   0                 },

@@ -34,15 +34,6 @@ struct comeback {
     struct dv_child *process;
 };
 
-static bool is_published(void *ctx)
-{
-    struct comeback *comeback = ctx;
-
-    if (comeback->process && comeback->process->has_ended)
-        comeback->process = start_to_end(comeback->trial);
-    return has_devices(comeback->trial);
-}
-
 static bool has_registered_or_ended(void *ctx)
 {
     const struct comeback *comeback = ctx;
@@ -64,7 +55,8 @@ static void run_away_at_start(struct dv_trial *trial)
     (void)dv_trial_wait(trial, has_registered_or_ended, &comeback, "its start");
     dv_trial_pass(trial, AWAY_MS);
     dv_api_come_back(trial);
-    if (!dv_trial_wait_ms(trial, is_published, &comeback, trial->recover_ms, "its slices"))
+    if (!dv_child_wait_reviving(&comeback.process, trial, has_devices, trial, trial->recover_ms,
+                                "its slices"))
         dv_trial_fail(trial, "with an API that came after the driver, slices are never published");
 }
 
@@ -145,11 +137,14 @@ static void run_gone(struct dv_trial *trial)
 
 static void run_conflict(struct dv_trial *trial)
 {
+    struct dv_child *process;
+
     dv_kubelet_open(trial);
     dv_api_open(trial);
     trial->api->n_conflicts = 2;
-    (void)dv_child_start(trial);
-    if (!dv_trial_wait_ms(trial, has_devices, trial, trial->recover_ms, "its slices"))
+    process = start_to_end(trial);
+    if (!dv_child_wait_reviving(&process, trial, has_devices, trial, trial->recover_ms,
+                                "its slices"))
         dv_trial_fail(trial, "two conflicts, and it never publishes its slices");
 }
 

@@ -6,17 +6,18 @@
 #include "resource/resource.h"
 #include "verify/cases/cases.h" /* IWYU pragma: keep */
 #include "verify/kit/dra_link.h"
+#include "verify/kit/growth.h"
 #include "verify/kit/kubelet_side.h"
 #include "verify/kit/trial.h"
 #include "verify/kit/trial_api.h"
 #include "verify/kit/verify_case.h"
 #include "verify/verify.h"
 
-#define STOP_MS 8000u
-#define N_CYCLES 500u
-#define N_WARM 50u
+/* What a round may add: what allocators of all kinds keep, connections that come and go, files that
+ * are written in the moment. */
 #define GROWTH_KIB_MAX 8192u
 #define GROWTH_FDS_MAX 8u
+#define GROWTH_FILES_MAX 8u
 #define QUIET_MS 500u
 #define LISTS_MAX 20u
 
@@ -127,17 +128,14 @@ static void run_sigterm(struct dv_trial *trial)
     struct dv_dra_link *link = dv_dra_link_begin(trial);
 
     (void)dv_dra_prepare(link, dv_claim_make(link, DV_CLAIM_PLAIN));
-    if (!dv_child_stop(link->process, STOP_MS))
-        dv_trial_fail(trial, "%u ms after SIGTERM it still runs, with a kubelet connected",
-                      STOP_MS);
+    dv_child_must_stop(link->process);
 }
 
 static void run_sockets_gone(struct dv_trial *trial)
 {
     struct dv_dra_link *link = dv_dra_link_begin(trial);
 
-    if (!dv_child_stop(link->process, STOP_MS))
-        dv_trial_fail(trial, "%u ms after SIGTERM it still runs", STOP_MS);
+    dv_child_must_stop(link->process);
     if (dv_trial_has_file(trial, link->registration->socket))
         dv_trial_fail(trial, "after SIGTERM \"%.*s\" is still there: the kubelet keeps the driver",
                       DV_FMT(link->registration->socket));
@@ -151,67 +149,55 @@ static void run_keeps_prepared(struct dv_trial *trial)
     struct dv_dra_link *link = dv_dra_link_begin(trial);
     const dv_prepared *prepared = dv_dra_prepare(link, dv_claim_make(link, DV_CLAIM_PLAIN));
 
-    if (!dv_child_stop(link->process, STOP_MS))
-        dv_trial_fail(trial, "%u ms after SIGTERM it still runs", STOP_MS);
+    dv_child_must_stop(link->process);
     dv_dra_check_cdi(link, prepared, "after the driver's end, with pods that still run,");
 }
 
 /* ---- what it uses up ---- */
 
-static void cycle(struct dv_dra_link *link, struct dv_test_claim *claim, unsigned n)
+struct life {
+    struct dv_dra_link *link;
+    struct dv_test_claim *claim;
+};
+
+static void cycle(void *ctx)
 {
-    for (unsigned i = 0; i < n; i++) {
-        (void)dv_dra_prepare(link, claim);
-        dv_dra_unprepare(link, claim);
-    }
+    const struct life *life = ctx;
+
+    (void)dv_dra_prepare(life->link, life->claim);
+    dv_dra_unprepare(life->link, life->claim);
+}
+
+static void check_growth(struct dv_trial *trial, const char *what,
+                         size_t (*measure)(const struct dv_growth *growth), size_t max)
+{
+    struct dv_dra_link *link = dv_dra_link_begin(trial);
+    struct life life = {link, dv_claim_make(link, DV_CLAIM_PLAIN)};
+    const struct dv_growth growth = {.trial = trial,
+                                     .process = link->process,
+                                     .what = what,
+                                     .of = "claims",
+                                     .measure = measure,
+                                     .max = max,
+                                     .cycle = cycle,
+                                     .ctx = &life};
+
+    dv_growth_check(&growth);
 }
 
 static void run_descriptors(struct dv_trial *trial)
 {
-    struct dv_dra_link *link = dv_dra_link_begin(trial);
-    struct dv_test_claim *claim = dv_claim_make(link, DV_CLAIM_PLAIN);
-    size_t before;
-    size_t after;
-
-    cycle(link, claim, N_WARM);
-    before = dv_child_n_descriptors(link->process);
-    cycle(link, claim, N_CYCLES / 2);
-    after = dv_child_n_descriptors(link->process);
-    if (after > before + GROWTH_FDS_MAX)
-        dv_trial_fail(trial, "%u claims took its open descriptors from %zu to %zu", N_CYCLES / 2,
-                      before, after);
+    check_growth(trial, "its open descriptors", dv_growth_descriptors, GROWTH_FDS_MAX);
 }
 
 static void run_memory(struct dv_trial *trial)
 {
-    struct dv_dra_link *link = dv_dra_link_begin(trial);
-    struct dv_test_claim *claim = dv_claim_make(link, DV_CLAIM_PLAIN);
-    size_t before;
-    size_t after;
-
-    cycle(link, claim, N_WARM);
-    before = dv_child_rss_kib(link->process);
-    cycle(link, claim, N_CYCLES);
-    after = dv_child_rss_kib(link->process);
-    if (after > before + GROWTH_KIB_MAX)
-        dv_trial_fail(trial, "%u claims took its memory from %zu to %zu KiB", N_CYCLES, before,
-                      after);
+    check_growth(trial, "its memory in KiB", dv_growth_memory_kib, GROWTH_KIB_MAX);
 }
 
 static void run_files(struct dv_trial *trial)
 {
-    struct dv_dra_link *link = dv_dra_link_begin(trial);
-    struct dv_test_claim *claim = dv_claim_make(link, DV_CLAIM_PLAIN);
-    struct dv_listing before;
-    struct dv_listing now;
-
-    cycle(link, claim, 2);
-    before = dv_trial_list(trial, trial->paths.root);
-    cycle(link, claim, N_WARM);
-    now = dv_trial_list(trial, trial->paths.root);
-    if (now.n > before.n)
-        dv_trial_fail(trial, "%u claims left %zu more file(s), such as %.*s", N_WARM,
-                      now.n - before.n, DV_FMT(dv_listing_news(&before, &now)));
+    check_growth(trial, "the number of files", dv_growth_files, GROWTH_FILES_MAX);
 }
 
 /* clang-format off */

@@ -158,8 +158,7 @@ static void run_rolling_update(struct dv_trial *trial)
     const dv_prepared *prepared = dv_dra_prepare(first, claim);
     struct dv_dra_link *second = start_second(first);
 
-    if (!dv_child_stop(first->process, trial->wait_ms))
-        dv_trial_fail(trial, "the old instance does not end");
+    dv_child_must_stop(first->process);
     dv_trial_pass(trial, OVERLAP_MS);
     if (!dv_trial_has_file(trial, second->registration->endpoint) ||
         !dv_trial_has_file(trial, second->registration->socket))

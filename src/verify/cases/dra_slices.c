@@ -257,8 +257,7 @@ static void run_clean_exit(struct dv_trial *trial)
     size_t before = dv_api_slices(trial, &slices);
     size_t after;
 
-    if (!dv_child_stop(link->process, trial->wait_ms))
-        dv_trial_fail(trial, "SIGTERM does not end it");
+    dv_child_must_stop(link->process);
     after = dv_api_slices(trial, &slices);
     if (after != 0 && after != before)
         dv_trial_fail(trial, "after its end %zu of %zu slices are left: all or none have to be",

@@ -101,15 +101,18 @@ static void set_pools(struct dv_trial *trial)
 
 static void probe_dra(struct dv_trial *trial)
 {
+    uint64_t start_ms = dv_trial_now_ms(trial);
     struct dv_dra_link *link = dv_dra_link_begin(trial);
     const struct dv_registration *seen = link->registration;
 
     (void)snprintf(trial->facts.name, sizeof(trial->facts.name), "%.*s", DV_FMT(seen->name));
     trial->facts.has_watcher = true;
+    trial->facts.start_ms = dv_trial_now_ms(trial) - start_ms;
     trial->facts.has_health =
         trial->release->has_health &&
         dv_dra_choose_health(seen->versions, seen->n_versions) != DV_DRA_HEALTH_NONE;
-    (void)dv_dra_wait_slices(trial); /* a driver need not have any */
+    if (dv_dra_wait_slices(trial)) /* a driver need not have any */
+        trial->facts.start_ms = dv_trial_now_ms(trial) - start_ms;
     set_pools(trial);
 }
 

@@ -10,40 +10,35 @@
 #include "proto/deviceplugin_v1beta1.pb-c.h"
 #include "verify/cases/cases.h" /* IWYU pragma: keep */
 #include "verify/kit/driver_calls.h"
+#include "verify/kit/growth.h"
 #include "verify/kit/kubelet_side.h"
 #include "verify/kit/plugin_link.h"
 #include "verify/kit/trial.h"
 #include "verify/kit/verify_case.h"
 #include "verify/verify.h"
 
-/* Pods have 30 s by default before they are killed. */
-#define STOP_MS 8000u
 /* For helpers to notice that the plugin has ended, on a busy machine. */
 #define HELPERS_MS 1000u
 #define LOOK_MS 20u
-/* What is looked at for growth, and what of it comes before the measuring: caches fill first. */
-#define N_CYCLES 500u
-#define N_WARM 50u
-/* What allocators of all kinds keep to themselves. */
+/* What a round may add: what allocators of all kinds keep, connections that come and go, files that
+ * are written in the moment. */
 #define GROWTH_KIB_MAX 6144u
 #define GROWTH_FDS_MAX 8u
+#define GROWTH_FILES_MAX 8u
 #define CALL_MS 10000u
 
 static void run_sigterm(struct dv_trial *trial)
 {
     struct dv_plugin_link *link = dv_plugin_link_begin(trial);
 
-    if (!dv_child_stop(link->process, STOP_MS))
-        dv_trial_fail(trial, "%u ms after SIGTERM it still runs, with a kubelet connected",
-                      STOP_MS);
+    dv_child_must_stop(link->process);
 }
 
 static void run_socket_gone(struct dv_trial *trial)
 {
     struct dv_plugin_link *link = dv_plugin_link_begin(trial);
 
-    if (!dv_child_stop(link->process, STOP_MS))
-        dv_trial_fail(trial, "%u ms after SIGTERM it still runs", STOP_MS);
+    dv_child_must_stop(link->process);
     if (dv_trial_has_file(trial, link->registration->endpoint))
         dv_trial_fail(trial, "after SIGTERM its socket \"%.*s\" is still there",
                       DV_FMT(link->registration->endpoint));
@@ -57,8 +52,7 @@ static void run_stream_ends(struct dv_trial *trial)
     struct dv_plugin_link *link = dv_plugin_link_begin(trial);
     size_t n = link->list->n_lists;
 
-    if (!dv_child_stop(link->process, STOP_MS))
-        dv_trial_fail(trial, "%u ms after SIGTERM it still runs", STOP_MS);
+    dv_child_must_stop(link->process);
     dv_trial_pass(trial, 50);
     for (; n < link->list->n_lists; n = link->list->n_lists)
         if (dv_list_n(link->list) == 0)
@@ -72,8 +66,7 @@ static void run_no_children(struct dv_trial *trial)
 {
     struct dv_plugin_link *link = dv_plugin_link_begin(trial);
 
-    if (!dv_child_stop(link->process, STOP_MS))
-        dv_trial_fail(trial, "%u ms after SIGTERM it still runs", STOP_MS);
+    dv_child_must_stop(link->process);
     for (unsigned ms = 0; dv_child_n_members(link->process) > 0 && ms < HELPERS_MS; ms += LOOK_MS)
         dv_trial_pass(trial, LOOK_MS);
     if (dv_child_n_members(link->process) > 0)
@@ -83,90 +76,78 @@ static void run_no_children(struct dv_trial *trial)
 
 /* ---- what it uses up ---- */
 
-/* One more kubelet: connected, a list, an allocation, gone. */
-static void cycle(struct dv_plugin_link *link, const char **ids, size_t n)
+struct life {
+    struct dv_plugin_link *link;
+    const char **ids;
+    size_t n_ids;
+    unsigned n_cycles;
+};
+
+static void allocate(void *ctx)
 {
-    struct dv_trial *trial = link->trial;
-    struct dv_channel *channel = dv_driver_connect(trial, link->registration->endpoint);
+    const struct life *life = ctx;
+
+    if (life->n_ids > 0)
+        (void)dv_plugin_allocate(life->link, life->ids, 1);
+}
+
+/* One more kubelet: connected, a list, an allocation, gone. */
+static void connect_and_allocate(void *ctx)
+{
+    const struct life *life = ctx;
+    struct dv_trial *trial = life->link->trial;
+    struct dv_channel *channel = dv_driver_connect(trial, life->link->registration->endpoint);
     struct dv_list_watch *list = dv_list_start(trial, channel);
 
     if (!dv_list_wait(list, 0, trial->wait_ms))
         dv_trial_fail(trial, "after many connections no list comes any more: %s", list->err.msg);
-    if (n > 0)
-        (void)dv_plugin_allocate(link, ids, 1);
+    allocate(ctx);
     dv_driver_disconnect(trial, channel);
 }
 
-static struct dv_plugin_link *warm_up(struct dv_trial *trial, const char ***ids, size_t *n)
+static void connect_at_times(void *ctx)
 {
-    struct dv_plugin_link *link = dv_plugin_link_begin(trial);
+    struct life *life = ctx;
 
-    *n = dv_list_healthy(link->list, ids);
-    for (unsigned i = 0; i < N_WARM; i++)
-        cycle(link, *ids, *n);
-    return link;
+    (life->n_cycles++ % 10 == 0 ? connect_and_allocate : allocate)(ctx);
 }
 
-static bool has_few_descriptors(void *ctx)
+static void check_growth(struct dv_trial *trial, struct dv_growth growth)
 {
-    const size_t *limit = ((void **)ctx)[1];
+    struct life life = {.link = dv_plugin_link_begin(trial)};
 
-    return dv_child_n_descriptors(((void **)ctx)[0]) <= *limit;
+    life.n_ids = dv_list_healthy(life.link->list, &life.ids);
+    growth.trial = trial;
+    growth.process = life.link->process;
+    growth.ctx = &life;
+    dv_growth_check(&growth);
 }
 
 static void run_descriptors(struct dv_trial *trial)
 {
-    const char **ids;
-    size_t n;
-    struct dv_plugin_link *link = warm_up(trial, &ids, &n);
-    size_t before = dv_child_n_descriptors(link->process);
-    size_t limit = before + GROWTH_FDS_MAX;
-    void *ctx[] = {link->process, &limit};
-
-    for (unsigned i = 0; i < N_CYCLES / 2; i++)
-        cycle(link, ids, n);
-    /* Connections that ended are closed by and by. */
-    if (!dv_trial_wait_ms(trial, has_few_descriptors, ctx, 2000, "its descriptors to be closed"))
-        dv_trial_fail(trial, "%u connections took its open descriptors from %zu to %zu",
-                      N_CYCLES / 2, before, dv_child_n_descriptors(link->process));
+    check_growth(trial, (struct dv_growth){.what = "its open descriptors",
+                                           .of = "connections",
+                                           .measure = dv_growth_descriptors,
+                                           .max = GROWTH_FDS_MAX,
+                                           .cycle = connect_and_allocate});
 }
 
 static void run_memory(struct dv_trial *trial)
 {
-    const char **ids;
-    size_t n;
-    struct dv_plugin_link *link = warm_up(trial, &ids, &n);
-    size_t before = dv_child_rss_kib(link->process);
-    size_t after;
-
-    for (unsigned i = 0; i < N_CYCLES; i++) {
-        if (i % 10 == 0)
-            cycle(link, ids, n);
-        else if (n > 0)
-            (void)dv_plugin_allocate(link, ids, 1);
-    }
-    after = dv_child_rss_kib(link->process);
-    if (after > before + GROWTH_KIB_MAX)
-        dv_trial_fail(trial, "%u allocations took its memory from %zu to %zu KiB", N_CYCLES, before,
-                      after);
+    check_growth(trial, (struct dv_growth){.what = "its memory in KiB",
+                                           .of = "allocations",
+                                           .measure = dv_growth_memory_kib,
+                                           .max = GROWTH_KIB_MAX,
+                                           .cycle = connect_at_times});
 }
 
 static void run_files(struct dv_trial *trial)
 {
-    const char **ids;
-    size_t n;
-    struct dv_plugin_link *link = warm_up(trial, &ids, &n);
-    struct dv_listing before = dv_trial_list(trial, trial->paths.root);
-    struct dv_listing now;
-    dv_str news;
-
-    for (unsigned i = 0; i < N_WARM; i++)
-        cycle(link, ids, n);
-    now = dv_trial_list(trial, trial->paths.root);
-    news = dv_listing_news(&before, &now);
-    if (now.n > before.n)
-        dv_trial_fail(trial, "%u allocations of one device left %zu more file(s), such as %.*s",
-                      N_WARM, now.n - before.n, DV_FMT(news));
+    check_growth(trial, (struct dv_growth){.what = "the number of files",
+                                           .of = "allocations of one device",
+                                           .measure = dv_growth_files,
+                                           .max = GROWTH_FILES_MAX,
+                                           .cycle = allocate});
 }
 
 /* ---- calls that nobody should make ---- */

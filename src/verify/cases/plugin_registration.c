@@ -143,18 +143,14 @@ static struct dv_child *revive(struct dv_trial *trial, struct dv_child *process)
 }
 
 struct comeback {
-    struct dv_trial *trial;
-    struct dv_child *process;
+    const struct dv_trial *trial;
     size_t n;
 };
 
 static bool is_back(void *ctx)
 {
-    struct comeback *comeback = ctx;
+    const struct comeback *comeback = ctx;
 
-    comeback->process = revive(comeback->trial, comeback->process);
-    if (comeback->process)
-        comeback->process->may_end = true;
     return dv_kubelet_n_seen(comeback->trial) > comeback->n;
 }
 
@@ -162,16 +158,14 @@ static bool is_back(void *ctx)
 static struct dv_plugin_link *await_comeback(struct dv_trial *trial, struct dv_child *process,
                                              size_t n, const char *what)
 {
-    struct comeback comeback = {trial, process, n};
+    struct comeback comeback = {trial, n};
 
-    if (process)
-        process->may_end = true;
-    if (!dv_trial_wait(trial, is_back, &comeback, what))
+    if (!dv_child_wait_reviving(&process, trial, is_back, &comeback, trial->wait_ms, what))
         dv_trial_fail(trial, "the plugin did not register again within %llu ms %s",
                       (unsigned long long)trial->wait_ms, what);
-    if (comeback.process)
-        comeback.process->may_end = false;
-    return dv_plugin_link_open(trial, comeback.process, dv_kubelet_await(trial, n, what));
+    if (process)
+        process->may_end = false;
+    return dv_plugin_link_open(trial, process, dv_kubelet_await(trial, n, what));
 }
 
 static void run_kubelet_restart(struct dv_trial *trial)
@@ -269,10 +263,13 @@ static void run_two_instances(struct dv_trial *trial)
     const struct dv_registration *seen;
 
     first->process->may_end = true;
+    second->may_end = true; /* one that ends because the first is there is started again */
     (void)dv_kubelet_try(trial, n, settle_ms(trial));
-    if (!dv_child_stop(first->process, trial->wait_ms))
+    if (!dv_child_stop(first->process))
         dv_child_kill(first->process);
     dv_trial_pass(trial, OVERLAP_MS);
+    second = revive(trial, second);
+    second->may_end = false;
     seen = dv_kubelet_await(trial, n, "as the second instance, after the first had ended");
     n = dv_kubelet_n_seen(trial);
     if (!dv_trial_has_file(trial, seen->endpoint) &&
@@ -299,7 +296,7 @@ static void run_restarts(struct dv_trial *trial)
     for (int i = 0; i < 3; i++) {
         size_t n = dv_kubelet_n_seen(trial);
 
-        if (!dv_child_stop(link->process, trial->wait_ms))
+        if (!dv_child_stop(link->process))
             dv_child_kill(link->process);
         dv_plugin_link_close(link);
         link->process = dv_child_start(trial);

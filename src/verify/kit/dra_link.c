@@ -69,7 +69,7 @@ struct dv_dra_link *dv_dra_link_restart(struct dv_dra_link *link, bool is_killed
     size_t n = dv_kubelet_n_seen(trial);
     struct dv_child *process;
 
-    if (is_killed || !dv_child_stop(link->process, trial->wait_ms))
+    if (is_killed || !dv_child_stop(link->process))
         dv_child_kill(link->process);
     dv_dra_link_close(link);
     process = dv_child_start(trial);

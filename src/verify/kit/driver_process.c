@@ -27,6 +27,8 @@
 #define GONE_MS 10000u
 /* For commands of --setup, --teardown and --hook. */
 #define COMMAND_MS 60000u
+/* Before a driver that has ended is started again. */
+#define REVIVE_MS 200u
 #define STAT_BYTES_MAX 4096u
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
 
@@ -196,6 +198,15 @@ static void reap(struct dv_child *process)
         process->has_ended = true;
 }
 
+/* When the loop does not use it any more. */
+static void close_pidfd(void *ctx)
+{
+    struct dv_child *process = ctx;
+
+    (void)close(process->pidfd); /* was only watched */
+    process->pidfd = -1;
+}
+
 static void on_pidfd(void *ctx, unsigned events)
 {
     struct dv_child *process = ctx;
@@ -203,7 +214,7 @@ static void on_pidfd(void *ctx, unsigned events)
     (void)events;
     reap(process);
     if (process->has_ended) {
-        dv_poll_close(process->poll, NULL, NULL);
+        dv_poll_close(process->poll, close_pidfd, process);
         process->poll = NULL;
     }
 }
@@ -279,11 +290,6 @@ static const struct dv_verify_hook *find_hook(const struct dv_trial *trial, dv_s
     return NULL;
 }
 
-bool dv_trial_has_hook(const struct dv_trial *trial, dv_str name)
-{
-    return find_hook(trial, name) != NULL;
-}
-
 void dv_trial_hook(struct dv_trial *trial, dv_str name)
 {
     const struct dv_verify_hook *hook = find_hook(trial, name);
@@ -301,11 +307,40 @@ static void send_signal(const struct dv_child *process, int signum)
     (void)kill(-process->pid, signum); /* gone is fine */
 }
 
-bool dv_child_stop(struct dv_child *process, uint64_t timeout_ms)
+bool dv_child_stop(struct dv_child *process)
 {
     process->may_end = true;
     send_signal(process, SIGTERM);
-    return dv_trial_wait_ms(process->trial, has_ended, process, timeout_ms, "its end");
+    return dv_trial_wait_ms(process->trial, has_ended, process, process->trial->grace_ms,
+                            "its end");
+}
+
+void dv_child_must_stop(struct dv_child *process)
+{
+    if (!dv_child_stop(process))
+        dv_trial_fail(process->trial, "%llu ms after SIGTERM it still runs",
+                      (unsigned long long)process->trial->grace_ms);
+}
+
+bool dv_child_wait_reviving(struct dv_child **process, struct dv_trial *trial,
+                            bool (*is_met)(void *ctx), void *ctx, uint64_t timeout_ms,
+                            const char *what)
+{
+    uint64_t start_ms = dv_trial_now_ms(trial);
+    bool may_end = *process && (*process)->may_end;
+
+    do {
+        if (*process && (*process)->has_ended)
+            *process = dv_child_start(trial);
+        if (*process)
+            (*process)->may_end = true;
+        if (dv_trial_wait_ms(trial, is_met, ctx, REVIVE_MS, what)) {
+            if (*process)
+                (*process)->may_end = may_end;
+            return true;
+        }
+    } while (dv_trial_now_ms(trial) - start_ms < timeout_ms);
+    return false;
 }
 
 static bool is_group_gone(void *ctx)

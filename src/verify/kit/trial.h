@@ -108,6 +108,7 @@ struct dv_trial {
     dv_str node;
     uint64_t wait_ms;
     uint64_t recover_ms; /* until the driver is well again after trouble */
+    uint64_t grace_ms;   /* from SIGTERM to the driver's end */
     int result_fd;
     int log_fd; /* the driver's output */
     size_t n_calls;
@@ -121,8 +122,12 @@ struct dv_trial {
     struct dv_trial_api *api;        /* NULL: there is none now */
     dv_str boot_id;                  /* what drivers see as the machine's; empty: the real one */
     const char *step;                /* what is being waited for, for messages */
+    bool must_not_skip;              /* what would skip it is a failure: --require names the case */
     bool is_ending;
 };
+
+/* Before the reason of a case that was to be skipped, and must not be. */
+#define DV_REQUIRED_TEXT "it is required, and would be skipped: "
 
 /* ---- life: for the runner ---- */
 
@@ -166,9 +171,14 @@ struct dv_child *dv_child_start(struct dv_trial *trial);
 bool dv_child_run(struct dv_trial *trial, dv_str command);
 /* Runs the hook's command, or skips the trial when the command line has none of that name. */
 void dv_trial_hook(struct dv_trial *trial, dv_str name);
-bool dv_trial_has_hook(const struct dv_trial *trial, dv_str name);
-/* SIGTERM; false when it has not ended after timeout_ms. */
-bool dv_child_stop(struct dv_child *process, uint64_t timeout_ms);
+/* SIGTERM; false when it has not ended after the time that pods have. */
+bool dv_child_stop(struct dv_child *process);
+void dv_child_must_stop(struct dv_child *process); /* the same; fails the trial */
+/* Waits like dv_trial_wait_ms, and starts a driver that ends meanwhile again, as a DaemonSet would:
+ * with a pause. `process` is the newest one afterwards; NULL: none of ours. */
+bool dv_child_wait_reviving(struct dv_child **process, struct dv_trial *trial,
+                            bool (*is_met)(void *ctx), void *ctx, uint64_t timeout_ms,
+                            const char *what);
 void dv_child_kill(struct dv_child *process); /* SIGKILL to all of it, until they are gone */
 /* "exit status 1", "signal 9 (Killed)". */
 const char *dv_child_end_text(const struct dv_child *process);

@@ -21,7 +21,10 @@ const struct dv_verify_case *dv_selection_next(const struct dv_verify_options *o
                                                struct dv_selection *at);
 /* Whether --only names the case itself, and not a beginning. */
 bool dv_selection_is_named(const struct dv_verify_options *options, const char *id);
-/* The first pattern of --only or --skip that no case of the kind has; empty: all have some. */
+/* Whether --require names the case, itself or by a beginning: it must not be skipped. */
+bool dv_selection_is_required(const struct dv_verify_options *options, const char *id);
+/* The first pattern of --only, --skip or --require that no case of the kind has; empty: all have
+ * some. */
 dv_str dv_selection_stranger(const struct dv_verify_options *options);
 
 #endif

@@ -68,17 +68,39 @@ const struct dv_verify_case *dv_selection_next(const struct dv_verify_options *o
     return NULL;
 }
 
+/* Names of cases have a point, or a star after it; words for what drivers offer have none. */
+static bool is_of_case(dv_str required)
+{
+    return dv_str_find_char(required, '.') < required.n;
+}
+
+bool dv_selection_is_required(const struct dv_verify_options *options, const char *id)
+{
+    for (size_t i = 0; i < options->n_required; i++)
+        if (is_of_case(options->required[i]) && matches(options->required[i], dv_str_from_c(id)))
+            return true;
+    return false;
+}
+
+static bool has_some(enum dv_verify_kind kind, dv_str pattern)
+{
+    const struct dv_verify_options one = {.kind = kind, .only = &pattern, .n_only = 1};
+    struct dv_selection at = {0};
+
+    return dv_selection_next(&one, &at) != NULL;
+}
+
 dv_str dv_selection_stranger(const struct dv_verify_options *options)
 {
-    for (size_t i = 0; i < options->n_only + options->n_skip; i++) {
-        dv_str pattern =
-            i < options->n_only ? options->only[i] : options->skip[i - options->n_only];
-        const struct dv_verify_options one = {.kind = options->kind, .only = &pattern, .n_only = 1};
-        struct dv_selection at = {0};
-
-        if (!dv_selection_next(&one, &at))
-            return pattern;
-    }
+    for (size_t i = 0; i < options->n_only; i++)
+        if (!has_some(options->kind, options->only[i]))
+            return options->only[i];
+    for (size_t i = 0; i < options->n_skip; i++)
+        if (!has_some(options->kind, options->skip[i]))
+            return options->skip[i];
+    for (size_t i = 0; i < options->n_required; i++)
+        if (is_of_case(options->required[i]) && !has_some(options->kind, options->required[i]))
+            return options->required[i];
     return DV_STR_NONE;
 }
 

@@ -31,8 +31,16 @@
 #include "verify/runner/verify_report.h"
 #include "verify/verify.h"
 
+/* What a driver is given for what it does by itself: long in the probe, and in cases by what its
+ * start took there. Machines and languages differ, and some drivers look for hardware first. */
+#define PROBE_WAIT_MS 30000u
 #define WAIT_MS 10000u
+#define WAIT_STARTS 3u
+/* A case as a whole, for a driver that starts at once; cases start it up to five times. */
 #define CASE_MS 120000u
+#define CASE_STARTS 10u
+/* What a pod has by default before it is killed. */
+#define GRACE_MS 30000u
 /* Clients of all kinds back off for up to half a minute after a few failures; what others do to
  * slices is put right within about 30 s, so that two who disagree do not keep each other busy; and
  * for a minute helper libraries trust what they wrote more than what they see. */
@@ -111,6 +119,17 @@ static bool is_required(const struct dv_verify_options *options, const char *nam
     return false;
 }
 
+static uint64_t wait_ms(const struct run *run, const struct dv_verify_case *test)
+{
+    uint64_t by_start_ms = WAIT_STARTS * run->facts.start_ms;
+
+    if (run->options->wait_ms)
+        return run->options->wait_ms;
+    if (!test)
+        return PROBE_WAIT_MS;
+    return by_start_ms > WAIT_MS ? by_start_ms : WAIT_MS;
+}
+
 /* Begins a trial in a free place. `test` NULL: the probe. */
 static bool begin(struct run *run, struct worker *worker, const struct dv_verify_case *test,
                   size_t place, struct dv_err *err)
@@ -122,15 +141,19 @@ static bool begin(struct run *run, struct worker *worker, const struct dv_verify
     memset(worker, 0, sizeof(*worker));
     worker->place = place;
     worker->start_ms = now_ms();
-    worker->deadline_ms = worker->start_ms + (options->case_ms ? options->case_ms : CASE_MS);
+    worker->deadline_ms =
+        worker->start_ms +
+        (options->case_ms ? options->case_ms : CASE_MS + CASE_STARTS * run->facts.start_ms);
     worker->trial = (struct dv_trial){
         .options = options,
         .test = test,
         .release = run->release,
         .facts = run->facts,
         .node = options->node.n > 0 ? options->node : DV_STR("verify-node"),
-        .wait_ms = options->wait_ms ? options->wait_ms : WAIT_MS,
+        .wait_ms = wait_ms(run, test),
+        .grace_ms = options->grace_ms ? options->grace_ms : GRACE_MS,
         .recover_ms = options->recover_ms ? options->recover_ms : RECOVER_MS,
+        .must_not_skip = test && dv_selection_is_required(options, test->id),
         .arena = dv_arena_new(),
     };
     worker->trial.facts.has_slices |= is_required(options, "slices");
