@@ -102,7 +102,7 @@ static bool set_required(struct dv_cli *cli, dv_str value)
     for (size_t i = 0; i < DV_COUNT(names); i++)
         if (dv_str_eq(names[i], value))
             return true;
-    return false;
+    return dv_str_find_char(value, '.') < value.n; /* a case's id: looked up later */
 }
 
 static bool set_skip(struct dv_cli *cli, dv_str value)
@@ -306,7 +306,7 @@ static const struct dv_option_row options[] = {
      0                                                                                                                                                                    },
     {"verify",      0,   "skip",                "CASE",                "not this one; may be given again",                          set_skip,           0                 },
     {"verify",      0,   "list",                NULL,                  "print the cases, and run none",                             set_list,           0                 },
-    {"verify",      0,   "require",             "WHAT",                "a driver without it fails: slices, health, prefer...",
+    {"verify",      0,   "require",             "WHAT",                "what must be there: slices, health...; or a CASE",
      set_required,                                                                                                                                      0                 },
     {"verify",      0,   "jobs",                "N",                   "cases at a time (one a core)",                              set_jobs,           0                 },
     {"verify",      0,   "setup",               "COMMAND",             "before each case",                                          NULL,               AT(setup)         },

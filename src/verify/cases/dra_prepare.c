@@ -64,7 +64,11 @@ static void run_devices(struct dv_trial *trial)
     struct dv_test_claim *claim = dv_claim_make(link, DV_CLAIM_PLAIN);
     const dv_prepared *prepared = dv_dra_prepare(link, claim);
 
-    if (prepared->n_devices != n_results(trial, claim))
+    if (prepared->n_devices == 0)
+        dv_trial_skip(trial,
+                      "the answer names no device, which is right for a driver that reaches "
+                      "containers by other ways; if yours does not: --require prepare.devices");
+    if (prepared->n_devices < n_results(trial, claim))
         dv_trial_fail(trial, "the claim has %zu device(s) of the driver, and the answer %zu",
                       n_results(trial, claim), prepared->n_devices);
     for (size_t i = 0; i < prepared->n_devices; i++)

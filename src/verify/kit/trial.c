@@ -111,10 +111,15 @@ _Noreturn void dv_trial_fail(struct dv_trial *trial, const char *fmt, ...)
 
 _Noreturn void dv_trial_skip(struct dv_trial *trial, const char *fmt, ...)
 {
+    char reason[DV_REASON_BYTES];
     va_list args;
 
     va_start(args, fmt);
-    end_with(trial, DV_SKIPPED, fmt, args);
+    if (!trial->must_not_skip)
+        end_with(trial, DV_SKIPPED, fmt, args);
+    (void)vsnprintf(reason, sizeof(reason), fmt, args);
+    va_end(args);
+    dv_trial_fail(trial, DV_REQUIRED_TEXT "%s", reason);
 }
 
 _Noreturn void dv_trial_break(struct dv_trial *trial, const char *fmt, ...)

@@ -323,12 +323,17 @@ static const char *reason_to_skip(const struct run *run, const struct dv_verify_
 static bool skip(struct run *run, size_t place)
 {
     const char *reason = reason_to_skip(run, run->cases[place]);
+    struct dv_verify_result *result = &run->report.results[place];
 
     if (!reason)
         return false;
-    run->report.results[place].outcome = DV_SKIPPED;
-    run->report.results[place].reason = dv_str_from_c(reason);
-    run->report.results[place].is_done = true;
+    result->outcome = DV_SKIPPED;
+    result->reason = dv_str_from_c(reason);
+    if (dv_selection_is_required(run->options, result->id)) {
+        result->outcome = DV_FAILED;
+        result->reason = dv_str_printf(run->arena, DV_REQUIRED_TEXT "%s", reason);
+    }
+    result->is_done = true;
     return true;
 }
 

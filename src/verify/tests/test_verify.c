@@ -73,6 +73,24 @@ static void tells_a_pattern_that_no_case_has(void **state)
     }
 }
 
+static void requires_cases_and_words_apart(void **state)
+{
+    const dv_str required[] = {DV_STR("slices"), DV_STR("prepare.cdi*"), DV_STR("health.first")};
+    const struct dv_verify_options options = {
+        .kind = DV_VERIFY_DRA, .required = required, .n_required = DV_COUNT(required)};
+    const dv_str strange = DV_STR("prepare.no-such");
+    const struct dv_verify_options wrong = {
+        .kind = DV_VERIFY_DRA, .required = &strange, .n_required = 1};
+
+    (void)state;
+    assert_true(dv_selection_is_required(&options, "prepare.cdi-ids"));
+    assert_true(dv_selection_is_required(&options, "health.first"));
+    assert_false(dv_selection_is_required(&options, "health.names"));
+    assert_false(dv_selection_is_required(&options, "slices.own")); /* the word is no beginning */
+    assert_int_equal(dv_selection_stranger(&options).n, 0);
+    assert_true(dv_str_eq(dv_selection_stranger(&wrong), strange));
+}
+
 static void ids_are_unique_and_texts_are_there(void **state)
 {
     (void)state;
@@ -244,6 +262,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_and_skip_choose_cases),
         cmocka_unit_test(tells_a_pattern_that_no_case_has),
+        cmocka_unit_test(requires_cases_and_words_apart),
         cmocka_unit_test(ids_are_unique_and_texts_are_there),
         cmocka_unit_test(junit_escapes_what_xml_cannot_have),
         cmocka_unit_test(tap_has_one_line_a_case),
