@@ -175,25 +175,62 @@ void dv_dra_unprepare(struct dv_dra_link *link, struct dv_test_claim *claim)
 
 /* ---- answers ---- */
 
-static bool is_same_device(const DraV1__Device *a, const DraV1__Device *b)
+static bool has_cdi(const DraV1__Device *device, const char *name)
 {
-    if (strcmp(a->pool_name, b->pool_name) != 0 || strcmp(a->device_name, b->device_name) != 0 ||
-        a->n_cdi_device_ids != b->n_cdi_device_ids)
+    for (size_t i = 0; i < device->n_cdi_device_ids; i++)
+        if (strcmp(device->cdi_device_ids[i], name) == 0)
+            return true;
+    return false;
+}
+
+static bool is_same_cdi(const DraV1__Device *a, const DraV1__Device *b)
+{
+    if (a->n_cdi_device_ids != b->n_cdi_device_ids)
         return false;
     for (size_t i = 0; i < a->n_cdi_device_ids; i++)
-        if (strcmp(a->cdi_device_ids[i], b->cdi_device_ids[i]) != 0)
+        if (!has_cdi(b, a->cdi_device_ids[i]))
             return false;
     return true;
 }
 
+static bool has_device(const dv_prepared *prepared, const DraV1__Device *device)
+{
+    for (size_t i = 0; i < prepared->n_devices; i++) {
+        const DraV1__Device *other = prepared->devices[i];
+
+        if (strcmp(other->pool_name, device->pool_name) == 0 &&
+            strcmp(other->device_name, device->device_name) == 0 && is_same_cdi(other, device))
+            return true;
+    }
+    return false;
+}
+
+/* No order says anything: that of Go's maps changes from call to call. */
 bool dv_prepared_is_same(const dv_prepared *a, const dv_prepared *b)
 {
     if (a->n_devices != b->n_devices)
         return false;
     for (size_t i = 0; i < a->n_devices; i++)
-        if (!is_same_device(a->devices[i], b->devices[i]))
+        if (!has_device(b, a->devices[i]))
             return false;
     return true;
+}
+
+bool dv_prepared_has_cdi(const dv_prepared *prepared, const char *name)
+{
+    for (size_t i = 0; i < prepared->n_devices; i++)
+        if (has_cdi(prepared->devices[i], name))
+            return true;
+    return false;
+}
+
+size_t dv_prepared_n_cdi(const dv_prepared *prepared)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < prepared->n_devices; i++)
+        n += prepared->devices[i]->n_cdi_device_ids;
+    return n;
 }
 
 void dv_dra_check_cdi(struct dv_dra_link *link, const dv_prepared *prepared, const char *when)

@@ -46,18 +46,24 @@ struct dv_test_claim {
 
 enum dv_claim_shape {
     DV_CLAIM_PLAIN,       /* as --claim says, or one device */
-    DV_CLAIM_ADMIN,       /* with admin access, to any device */
+    DV_CLAIM_ADMIN,       /* the same with admin access */
     DV_CLAIM_UNALLOCATED, /* as plain, without devices */
     DV_CLAIM_BAD,         /* as --bad-claim says */
-    DV_CLAIM_TWO,         /* two requests of a device each */
-    DV_CLAIM_CONFIG,      /* with parameters for the driver that are an empty object */
+    DV_CLAIM_TWO,         /* as plain, with its first request once more */
+    DV_CLAIM_CONFIG,      /* as --claim says, which has parameters for the driver */
 };
 
 /* Makes a claim in the API and allocates it, by the scheduler's own rules. Skips the trial when
  * devices do not suffice. */
 struct dv_test_claim *dv_claim_make(struct dv_dra_link *link, enum dv_claim_shape shape);
+/* The same; NULL when devices do not suffice. */
+struct dv_test_claim *dv_claim_try(struct dv_dra_link *link, enum dv_claim_shape shape);
 /* One that was never in the API. */
 struct dv_test_claim *dv_claim_invent(struct dv_dra_link *link);
+
+/* What a claim of the shape asks for, in the arena. Makes the classes that it needs; skips the
+ * trial when the command line does not say enough. */
+struct dv_api_resource_claim *dv_claim_wanted(struct dv_trial *trial, enum dv_claim_shape shape);
 
 /* ---- calls ---- */
 
@@ -80,8 +86,10 @@ bool dv_dra_try_unprepare(struct dv_dra_link *link, struct dv_test_claim *claim,
 /* These fail the trial. */
 const dv_prepared *dv_dra_prepare(struct dv_dra_link *link, struct dv_test_claim *claim);
 void dv_dra_unprepare(struct dv_dra_link *link, struct dv_test_claim *claim);
-/* Whether both answers give the same devices with the same CDI names. */
+/* Whether both answers give the same devices with the same CDI names, in any order. */
 bool dv_prepared_is_same(const dv_prepared *a, const dv_prepared *b);
+bool dv_prepared_has_cdi(const dv_prepared *prepared, const char *name);
+size_t dv_prepared_n_cdi(const dv_prepared *prepared);
 /* Fails the trial unless each CDI name of the answer resolves. */
 void dv_dra_check_cdi(struct dv_dra_link *link, const dv_prepared *prepared, const char *when);
 

@@ -32,7 +32,7 @@ FAULTS = (
     "counts-wrong", "forgets-generation", "ignores-change", "writes-always", "never-looks",
     "tries-invalid", "drops-failed", "says-yes", "ignores-uid", "takes-any-config", "health-silent",
     "health-ends", "health-to-first", "health-frozen", "needs-api-at-start", "watches-once",
-    "stops-at-gone", "stops-at-conflict",
+    "stops-at-gone", "stops-at-conflict", "one-cdi-name", "old-versions",
 )
 DRIVER = "careful.example.com"
 API = "/apis/resource.k8s.io/v1"
@@ -181,8 +181,11 @@ class Claims:
         self.cdi_dir = cdi_dir
         self.fault = fault
 
+    def cdi_name(self, uid):
+        return "all" if self.fault == "one-cdi-name" else uid
+
     def spec_path(self, uid):
-        return os.path.join(self.cdi_dir, f"{DRIVER}-{uid}.json")
+        return os.path.join(self.cdi_dir, f"{DRIVER}-{self.cdi_name(uid)}.json")
 
     def check_config(self, allocated):
         for config in allocated.get("config", ()):
@@ -200,13 +203,14 @@ class Claims:
         if self.fault != "takes-any-config":
             self.check_config(allocated)
         mine = [one for one in allocated["results"] if one["driver"] == DRIVER]
-        devices = [{"name": f"{claim.uid}-{i}", "containerEdits": {"env": [f"D{i}={one['device']}"]}}
+        name = self.cdi_name(claim.uid)
+        devices = [{"name": f"{name}-{i}", "containerEdits": {"env": [f"D{i}={one['device']}"]}}
                    for i, one in enumerate(mine)]
         with open(f"{self.spec_path(claim.uid)}.new", "w", encoding="utf-8") as file:
             json.dump({"cdiVersion": "0.6.0", "kind": f"{DRIVER}/claim", "devices": devices}, file)
         os.rename(f"{self.spec_path(claim.uid)}.new", self.spec_path(claim.uid))
         return [(one["request"].split("/")[0], one["pool"], one["device"],
-                 f"{DRIVER}/claim={claim.uid}-{i}") for i, one in enumerate(mine)]
+                 f"{DRIVER}/claim={name}-{i}") for i, one in enumerate(mine)]
 
     def answer_prepare(self, request, _):
         answer = dra_v1_pb2.NodePrepareResourcesResponse()

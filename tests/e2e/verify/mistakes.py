@@ -1,7 +1,7 @@
 """Runs of davit verify against python_plugin.py with one of its mistakes."""
 
 import plugin_faults
-from verify_runs import note, verify
+from verify_runs import note, requires, verify
 
 PYTHON_HOOKS = ["--hook", "empty=kill -HUP {pid}", "--hook", "many=kill -WINCH {pid}"]
 # For what does not happen; and for a start of Python on a busy machine.
@@ -24,6 +24,7 @@ def assert_found(command, fault, scratch):
     code, outcomes, reasons = verify(
         "device-plugin", f"{command} --fault {fault}", scratch, "--timeout", "60",
         "--wait", str(SILENT_S if kind.waits else PATIENT_S), "--require", "classic", *PYTHON_HOOKS,
+        *requires("device-plugin", kind.cases), "--grace", "8",
         *[word for case in kind.cases for word in ("--only", case)])
     assert code == 3, (outcomes, reasons)
     missed = {case: (outcomes.get(case), reasons.get(case)) for case in kind.cases

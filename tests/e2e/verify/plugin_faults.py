@@ -97,7 +97,7 @@ class LooksOnce(Plugin):
         return self.n_times < 2 and super().must_come_back(kubelet)
 
 
-@fault("register.socket-removed", says="after its socket was removed", waits=True)
+@fault("register.socket-removed", says="does not miss its socket", waits=True)
 class TrustsItsSocket(Plugin):
     """Watches kubelet.sock only."""
 

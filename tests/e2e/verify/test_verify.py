@@ -8,7 +8,7 @@ import xml.etree.ElementTree
 import pytest
 
 from procs import until
-from verify_runs import DAVIT, DRA, PLUGIN, listed, verify
+from verify_runs import CLAIM, DAVIT, DRA, PLUGIN, listed, requires, verify
 
 
 def assert_good(code, outcomes, reasons, kind):
@@ -21,7 +21,8 @@ def assert_good(code, outcomes, reasons, kind):
 
 def test_the_sample_plugin_passes(scratch):
     code, outcomes, reasons = verify(
-        "device-plugin", PLUGIN + " --register both", scratch, "--jobs", "4")
+        "device-plugin", PLUGIN + " --register both", scratch, "--jobs", "4",
+        *requires("device-plugin"))
     assert_good(code, outcomes, reasons, "device-plugin")
     assert list(outcomes.values()).count("passed") > 50
 
@@ -34,7 +35,7 @@ def test_a_plugin_with_nodes_passes(scratch):
 
 
 def test_the_sample_driver_passes(scratch):
-    code, outcomes, reasons = verify("dra", DRA, scratch, "--jobs", "6")
+    code, outcomes, reasons = verify("dra", DRA, scratch, "--jobs", "6", *CLAIM, *requires("dra"))
     assert_good(code, outcomes, reasons, "dra")
     assert list(outcomes.values()).count("passed") > 60
 
@@ -59,7 +60,8 @@ def test_reports(scratch):
     junit, tap = os.path.join(scratch, "j.xml"), os.path.join(scratch, "t.tap")
     code, outcomes, _ = verify(
         "device-plugin", PLUGIN + " --fault gives-nothing", scratch, "--only", "allocate.one",
-        "--only", "allocate.gives", "--only", "allocate.mounts", "--junit", junit, "--tap", tap)
+        "--only", "allocate.gives", "--only", "allocate.mounts", "--junit", junit, "--tap", tap,
+        "--require", "allocate.g*")
     assert code == 3
     assert outcomes == {"allocate.one": "passed", "allocate.gives": "failed",
                         "allocate.mounts": "skipped"}
@@ -73,11 +75,29 @@ def test_reports(scratch):
         assert os.path.exists(os.path.join(scratch, "kept", kept))
 
 
+def test_what_only_some_drivers_do_is_skipped_unless_required(scratch):
+    command = PLUGIN + " --fault ignores-ids"
+    code, outcomes, reasons = verify("device-plugin", command, scratch, "--only", "allocate.distinct")
+    assert (code, outcomes) == (0, {"allocate.distinct": "skipped"})
+    assert "--require allocate.distinct" in reasons["allocate.distinct"]
+    code, outcomes, reasons = verify("device-plugin", command, scratch, "--only", "allocate.distinct",
+                                     "--require", "allocate.distinct")
+    assert (code, outcomes) == (3, {"allocate.distinct": "failed"})
+    assert reasons["allocate.distinct"].startswith("it is required, and would be skipped")
+    # Also when the driver does not get so far that a case could say so.
+    code, outcomes, _ = verify("device-plugin", PLUGIN.replace("--prestart", ""), scratch,
+                               "--only", "prestart.*", "--require", "prestart.again")
+    assert code == 3
+    assert outcomes == {"prestart.answers": "skipped", "prestart.again": "failed",
+                        "prestart.unknown-id": "skipped"}
+
+
 def test_explain_and_mistakes_of_the_command_line(scratch):
     said = subprocess.run([DAVIT, "verify", "explain", "register.kubelet-restart"], check=True,
                           stdout=subprocess.PIPE, text=True).stdout
     assert "Why it matters" in said and "(dra)" in said and "(device-plugin)" in said
-    for words in (["explain", "no.such"], ["device-plugin"], ["dra", "--exec", "x", "--only", "no"],
+    for words in (["explain", "no.such"], ["device-plugin"], ["dra", "--exec", "x", "--only", "no"], ["dra", "--exec", "x", "--require", "no.such"],
+                  ["dra", "--exec", "x", "--require", "nothing"],
                   ["dra", "--exec", "x", "--emulate", "1.2"], ["dra", "--attach", scratch]):
         done = subprocess.run([DAVIT, "verify", *words, "--dir", os.path.join(scratch, "kept")],
                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)

@@ -12,7 +12,7 @@ import pytest
 
 import fault_rows
 import protos
-from verify_runs import listed, note, verify
+from verify_runs import listed, note, requires, verify
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 MESSAGES = os.path.dirname([protos.load(name) for name in (
@@ -46,11 +46,11 @@ def runs(request):
         own = os.path.join(folder, fault)
         os.mkdir(own)
         return verify("dra", f"{DRIVER} --fault {fault}", own, "--wait", "15", "--recover", "5",
-                      *OPTIONS, *only(fault_rows.CAREFUL[fault]), tmpdir=folder)
+                      *OPTIONS, *only(fault_rows.CAREFUL[fault]), *requires("dra"), tmpdir=folder)
 
     with ThreadPoolExecutor(RUNS_AT_A_TIME) as pool:
         yield {fault: pool.submit(run, fault) for fault in fault_rows.CAREFUL if fault in chosen}
-    assert not glob.glob(os.path.join(folder, "dvv-*"))
+    assert not glob.glob(os.path.join(folder, "dv??????"))
     shutil.rmtree(folder)
 
 
@@ -67,7 +67,7 @@ def test_each_mistake_is_found(runs, fault):
 def test_without_a_mistake_these_cases_pass(scratch):
     cases = [case for row in fault_rows.CAREFUL.values() for case in row]
     code, outcomes, reasons = verify("dra", DRIVER, scratch, "--jobs", "4", "--wait", "30", *OPTIONS,
-                                     *only(cases))
+                                     *requires("dra"), *only(cases))
     assert set(outcomes.values()) == {"passed"}, reasons
     assert code == 0
 

@@ -3,7 +3,7 @@
 import pytest
 
 import fault_rows
-from verify_runs import DRA, PLUGIN, listed, note, verify
+from verify_runs import CLAIM, DRA, PLUGIN, listed, note, requires, verify
 
 
 ROWS = [("device-plugin", PLUGIN, *row) for row in fault_rows.PLUGIN.items()]
@@ -16,7 +16,8 @@ def test_each_mistake_is_found(scratch, kind, command, fault, cases):
     wanted = [word for case in cases for word in ("--only", case)]
     code, outcomes, reasons = verify(
         kind, f"{command} --fault {fault}", scratch, "--wait", "5", "--timeout", "40", "--jobs", "6",
-        "--require", "slices", "--require", "classic", *wanted)
+        "--require", "slices", "--require", "classic", "--grace", "8", *requires(kind, cases),
+        *(CLAIM if kind == "dra" else []), *wanted)
     assert code == 3, (outcomes, reasons)
     missed = {case: (outcomes.get(case), reasons.get(case)) for case in cases
               if outcomes.get(case) != "failed"}

@@ -5,7 +5,7 @@ import sys
 
 from mistakes import PYTHON_HOOKS
 from peers import folder_of
-from verify_runs import listed, verify
+from verify_runs import listed, requires, verify
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PYTHON_DRIVER = (
@@ -46,7 +46,7 @@ def test_a_plugin_in_python(python_plugin, scratch):
     sample plugin takes long for, Python takes longer."""
     code, outcomes, reasons = verify(
         "device-plugin", python_plugin + " --register both", scratch, "--jobs", "4",
-        "--wait", "30", "--skip", "resources.*", *PYTHON_HOOKS)
+        "--wait", "30", "--skip", "resources.*", *PYTHON_HOOKS, *requires("device-plugin"))
     assert code == 0, not_good(outcomes, reasons)
     assert set(outcomes.values()) == {"passed"}, reasons
     assert set(outcomes) == {case for case in listed("device-plugin")

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 
+import fault_rows
 from peers import folder_of
 
 BUILD = folder_of("DAVIT_BUILD")
@@ -16,6 +17,8 @@ DRA = (
     f"exec {BUILD}/drivers/davit-sample-dra-driver --kubelet-dir {{kubelet}}"
     " --kubeconfig {kubeconfig} --node {node} --cdi-dir {cdi} --correct 1 --instance {instance}"
 )
+# A claim with parameters for the driver.
+CLAIM = ["--claim", os.path.join(os.path.dirname(os.path.abspath(__file__)), "claim.yaml")]
 HOOKS = ["--hook", "unhealthy=kill -USR1 {pid}", "--hook", "healthy=kill -USR2 {pid}"]
 
 
@@ -37,6 +40,12 @@ def verify(kind, command, folder, *options, tmpdir=None):
         cases = json.load(file)["cases"]
     return (done.returncode, {case["id"]: case["outcome"] for case in cases},
             {case["id"]: case["reason"] for case in cases})
+
+
+def requires(kind, cases=None):
+    """Options by which the cases fail that would be skipped where drivers may differ."""
+    return [word for case in fault_rows.REQUIRED[kind] if cases is None or case in cases
+            for word in ("--require", case)]
 
 
 def listed(kind):
