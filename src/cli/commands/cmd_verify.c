@@ -77,6 +77,8 @@ enum dv_exit dv_cmd_verify(struct dv_cli *cli)
         .node = cli->node,
         .claim = cli->claim_file,
         .bad_claim = cli->bad_claim_file,
+        .also = cli->also,
+        .n_also = cli->n_also,
         .release = cli->release,
         .dir = cli->dir.n > 0 ? cli->dir : DV_STR("davit-verify"),
         .tap = cli->tap,

@@ -353,8 +353,9 @@ static const struct dv_verify_case cases[] = {
     {.id = "slices.narrow-token",
      .proves = "the driver needs no more than a token for one driver on one node",
      .matters = "a driver with rights to all slices and claims is a way from one node to all",
-     .protocol = "get, list, watch, create, update, patch and delete of own slices; get of claims; "
-                 "get of the node",
+     .protocol = "get, list, watch, create, update, patch and delete of own slices, lists and "
+                 "watches with the field selectors spec.driver and spec.nodeName; get of claims "
+                 "that are allocated to it; get of the node; more by --also",
      .needs = DV_NEEDS_SLICES,
      .run = run_allowed},
     {.id = "slices.valid",

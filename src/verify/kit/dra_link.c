@@ -41,6 +41,20 @@ struct dv_dra_link *dv_dra_link_open(struct dv_trial *trial, struct dv_child *pr
     return link;
 }
 
+/* A token that is too narrow for the driver shows itself by this alone: the probe's is not. */
+static _Noreturn void fail_without_slices(struct dv_trial *trial)
+{
+    size_t n_forbidden = dv_api_n_answers(trial, 403);
+
+    if (n_forbidden > 0)
+        dv_trial_fail(trial,
+                      "no slice of the driver with a device came within %llu ms, and %zu of its "
+                      "requests were forbidden: davit verify explain slices.narrow-token",
+                      (unsigned long long)trial->wait_ms, n_forbidden);
+    dv_trial_fail(trial, "no slice of the driver with a device came within %llu ms",
+                  (unsigned long long)trial->wait_ms);
+}
+
 struct dv_dra_link *dv_dra_link_begin(struct dv_trial *trial)
 {
     struct dv_dra_link *link;
@@ -53,8 +67,7 @@ struct dv_dra_link *dv_dra_link_begin(struct dv_trial *trial)
     process = dv_child_start(trial);
     link = dv_dra_link_open(trial, process, dv_kubelet_await(trial, 0, "after its start"));
     if (trial->facts.has_slices && !dv_dra_wait_slices(trial))
-        dv_trial_fail(trial, "no slice of the driver with a device came within %llu ms",
-                      (unsigned long long)trial->wait_ms);
+        fail_without_slices(trial);
     return link;
 }
 

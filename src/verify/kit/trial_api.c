@@ -157,6 +157,9 @@ static bool add_user(struct dv_trial_api *api, struct dv_err *err)
         n++;
     if (driver.n > 0 && n > 0 && !dv_auth_give_pools(&user, names, n, trial->arena, err))
         return false;
+    if (driver.n > 0 && trial->options->n_also > 0 &&
+        !dv_auth_widen(&user, trial->options->also, trial->options->n_also, trial->arena, err))
+        return false;
     api->token = dv_rest_random_token(trial->arena);
     return dv_tokens_add_fixed(api->tokens, api->token, &user, err);
 }
@@ -271,7 +274,8 @@ size_t dv_api_n_answers(struct dv_trial *trial, unsigned status)
         size_t blank = line.n;
 
         if (!dv_str_starts_with(line, DV_STR("apiserver_request_total{")) ||
-            dv_str_find(line, sign) == line.n)
+            dv_str_find(line, sign) == line.n ||
+            dv_str_find(line, DV_STR("group=\"resource.k8s.io\"")) == line.n)
             continue;
         while (blank > 0 && line.p[blank - 1] != ' ')
             blank--;

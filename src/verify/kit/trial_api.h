@@ -45,7 +45,7 @@ void dv_api_open(struct dv_trial *trial);
 /* As when the server ends, and comes back at the same address. */
 void dv_api_go_away(struct dv_trial *trial);
 void dv_api_come_back(struct dv_trial *trial);
-/* How many requests were answered with this status. */
+/* How many requests about slices, claims and classes were answered with this status. */
 size_t dv_api_n_answers(struct dv_trial *trial, unsigned status);
 
 /* Each waits for its end. Texts are JSON or YAML. NULL: `*failure` is the API's message. */
