@@ -4,6 +4,7 @@
 #include "verify/cases/cases.h" /* IWYU pragma: keep */
 #include "verify/kit/dra_link.h"
 #include "verify/kit/kubelet_side.h"
+#include "verify/kit/skew.h"
 #include "verify/kit/trial.h"
 #include "verify/kit/trial_api.h"
 #include "verify/kit/verify_case.h"
@@ -24,6 +25,27 @@ static void run_in_time(struct dv_trial *trial)
     struct dv_child *process;
 
     (void)start(trial, &process);
+}
+
+static bool is_answered(void *ctx)
+{
+    const struct dv_trial *trial = ctx;
+
+    return dv_kubelet_n_seen(trial) > 0 || trial->kubelet->n_refused > 0;
+}
+
+static void run_version(struct dv_trial *trial)
+{
+    dv_kubelet_open(trial);
+    dv_api_open(trial);
+    (void)dv_child_start(trial);
+    if (!dv_trial_wait(trial, is_answered, trial, "its registration"))
+        dv_trial_fail(trial, "no socket of the driver showed up in plugins_registry");
+    if (dv_kubelet_n_seen(trial) == 0)
+        dv_trial_fail(trial,
+                      "none of the versions that the driver lists is one of Kubernetes %.*s, by "
+                      "which the kubelet would refuse it",
+                      DV_FMT(trial->release->name));
 }
 
 static bool is_label_char(char c)
@@ -172,12 +194,17 @@ static void run_rolling_update(struct dv_trial *trial)
 /* clang-format off */
 static const struct dv_verify_case cases[] = {
     {.id = "register.in-time",
-     .proves = "the driver registers soon after its start, with a service that the kubelet knows",
-     .matters = "a driver that lists versions of another release is refused, and says so nowhere "
-                "but in its log",
+     .proves = "the driver registers soon after its start",
+     .matters = "until then no pod with a claim of it starts on the node",
      .protocol = "GetInfo: type DRAPlugin, the driver's name, supported_versions such as "
                  "v1.DRAPlugin",
      .run = run_in_time},
+    {.id = "register.version",
+     .proves = "the driver lists a version that this release of Kubernetes knows",
+     .matters = "a driver that lists versions of another release is refused, and says so nowhere "
+                "but in its log",
+     .protocol = "supported_versions: v1.DRAPlugin from 1.34 on, v1beta1.DRAPlugin from 1.32 on",
+     .run = run_version},
     {.id = "register.name",
      .proves = "the driver's name is a DNS name of 63 characters at most",
      .matters = "the API refuses its slices, or the kubelet its name",

@@ -56,6 +56,17 @@ static void run_all(struct dv_trial *trial)
     (void)dv_plugin_allocate(link, ids, n);
 }
 
+static void run_many(struct dv_trial *trial)
+{
+    struct dv_plugin_link *link;
+    const char **ids;
+    size_t n = begin(trial, 2, &link, &ids);
+
+    (void)dv_plugin_allocate(link, ids, 2);
+    (void)dv_plugin_allocate(link, ids + n - 2, 2);
+    (void)dv_plugin_allocate(link, ids + n / 4, (n + 1) / 2);
+}
+
 static void run_each(struct dv_trial *trial)
 {
     struct dv_plugin_link *link;
@@ -406,6 +417,12 @@ static const struct dv_verify_case cases[] = {
      .matters = "the first thing every pod with a device needs",
      .protocol = "Allocate has a request for each container, with the ids that it gets",
      .run = run_one},
+    {.id = "allocate.many",
+     .proves = "several devices, and not all, are allocated for one container",
+     .matters = "plugins are tried with one device, and pods ask for two",
+     .protocol = "a request has the ids of all devices that the container gets",
+     .needs = DV_NEEDS_TWO,
+     .run = run_many},
     {.id = "allocate.all",
      .proves = "all devices are allocated for one container",
      .matters = "limits on the size of variables or lists show only on full machines",

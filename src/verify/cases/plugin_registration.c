@@ -24,6 +24,13 @@
 
 static void run_in_time(struct dv_trial *trial)
 {
+    dv_kubelet_open(trial);
+    (void)dv_child_start(trial);
+    (void)dv_kubelet_await(trial, 0, "after its start");
+}
+
+static void run_version(struct dv_trial *trial)
+{
     const struct dv_registration *seen;
 
     dv_kubelet_open(trial);
@@ -321,12 +328,18 @@ static void run_restarts(struct dv_trial *trial)
 /* clang-format off */
 static const struct dv_verify_case cases[] = {
     {.id = "register.in-time",
-     .proves = "the plugin registers by itself soon after its start, as v1beta1",
-     .matters = "a plugin that waits for something else first, or sends another version, never "
-                "gets a device allocated, and says so nowhere but in its own log",
-     .protocol = "v1beta1.Registration/Register on kubelet.sock with version \"v1beta1\"; any "
-                 "other version is answered with an error",
+     .proves = "the plugin registers by itself soon after its start",
+     .matters = "a plugin that waits for something else first never gets a device allocated, and "
+                "says so nowhere but in its own log",
+     .protocol = "v1beta1.Registration/Register on kubelet.sock, or a socket in plugins_registry "
+                 "that answers GetInfo",
      .run = run_in_time},
+    {.id = "register.version",
+     .proves = "the plugin offers version v1beta1",
+     .matters = "a plugin that offers another version is refused, and the node never has its "
+                "devices",
+     .protocol = "the kubelet answers every version but \"v1beta1\" with an error",
+     .run = run_version},
     {.id = "register.resource-name",
      .proves = "the resource name is a qualified name outside of kubernetes.io",
      .matters = "the kubelet refuses other names, and the node never shows the resource",

@@ -305,7 +305,8 @@ def main():
             "NodeWatchResources": grpc.unary_stream_rpc_method_handler(
                 health.watch, health.pb.NodeWatchResourcesRequest.FromString, encode)}))
     info = known.PluginInfo(type="DRAPlugin", name=DRIVER, endpoint=endpoint,
-                            supported_versions=["v1.DRAPlugin", "v1.DRAResourceHealth"])
+                            supported_versions=["1.0.0"] if given.fault == "old-versions" else
+                            ["v1.DRAPlugin", "v1.DRAResourceHealth"])
     registrar = start_server(
         registration,
         grpc.method_handlers_generic_handler("pluginregistration.Registration", {

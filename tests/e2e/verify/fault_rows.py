@@ -15,7 +15,7 @@ PLUGIN = {
     "never-heals": ["list.heals"],
     "fails-allocate": ["allocate.one", "allocate.parallel", "allocate.without-watch",
                        "allocate.containers", "wire.unknown-fields"],
-    "one-at-a-time": ["allocate.all"],
+    "one-at-a-time": ["allocate.many", "allocate.all"],
     "refuses-last": ["allocate.each"],
     "gives-nothing": ["allocate.gives"],
     "counts-for-itself": ["allocate.twice", "resources.memory"],
@@ -70,6 +70,7 @@ DRA = {
 # Mistakes that libdavit-driver does not let a driver make: by careful_driver.py, with words of the
 # reason that each case has to give.
 CAREFUL = {
+    "old-versions": {"register.version": "none of the versions"},
     "never-looks": {"slices.deleted": "not published again"},
     "watches-once": {"api.watch-ended": "does not see any more"},
     "stops-at-gone": {"api.gone": "does not see any more"},

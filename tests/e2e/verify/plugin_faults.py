@@ -30,7 +30,7 @@ def crash():
 # ---- registration ----
 
 
-@fault("register.in-time", says='registered with version "v1alpha"')
+@fault("register.version", says='registered with version "v1alpha"')
 class OtherVersion(Plugin):
     version = "v1alpha"
 
@@ -147,7 +147,7 @@ class HidesWhenRefused(Plugin):
 @fault("list.first", says="the first list took")
 class SlowFirstList(Plugin):
     def lists(self, stream):
-        time.sleep(3)
+        time.sleep(6)
         yield from super().lists(stream)
 
 
