@@ -73,7 +73,7 @@ def test_the_node_on_a_screen(node, make_terminal):
     node.add_plugin(4, "--numa", "0,1")
     add_event(node, "from before")
     terminal = make_terminal(node.command())
-    terminal.until("n1  davitd 0.1.0", "4 free, 0 held, 0 bad", "1 Devices 4", "4 Plugins 1")
+    terminal.until("n1  davitd 0.2.0", "4 free, 0 held, 0 bad", "1 Devices 4", "4 Plugins 1")
     assert {"1049"} <= terminal.screen.modes and "25" not in terminal.screen.modes
     assert terminal.screen.n_colours > 0
     rows = [line.split()[:3] for line in terminal.lines if line.startswith("  virtual")]
@@ -127,7 +127,7 @@ def test_a_screen_of_any_size(node, make_terminal):
     terminal.until("\nDevices", "\nClaims", "\nPods", "\nPlugins", "\nEvents")
     assert len([line for line in terminal.lines if line]) > 40
     terminal.resize(20, 5)
-    terminal.until("n1  davitd 0.1.0, u~")
+    terminal.until("n1  davitd 0.2.0, u~")
     terminal.resize(80, 24)
     terminal.until("of 61", "q quit")
     terminal.proc.send_signal(signal.SIGTERM)
@@ -169,7 +169,7 @@ def test_text_where_there_is_no_terminal(node):
     done = node.davit("top", "--state-dir", node.state_dir)
     assert (done.returncode, done.stderr) == (0, "")
     assert "\033" not in done.stdout
-    assert "n1  davitd 0.1.0, up" in done.stdout and "2 free, 0 held, 0 bad" in done.stdout
+    assert "n1  davitd 0.2.0, up" in done.stdout and "2 free, 0 held, 0 bad" in done.stdout
     assert "  virtual-1  1     healthy\n" in done.stdout
 
 

@@ -68,7 +68,7 @@ def test_the_node_as_a_map(node, api, browser, tmp_path):
 
     assert browser.eval("location.hash + location.search") == ""
     assert browser.text("#node") == "n1"
-    assert "0.1.0" in browser.text("#about")
+    assert "0.2.0" in browser.text("#about")
     assert "example.com/nic" in browser.text("#devices") and GPU in browser.text("#devices")
     claims = browser.text("#claims")
     assert "fast" in claims and "prepared" in claims and "device-2" in claims
