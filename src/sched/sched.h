@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "alloc/alloc.h"
 #include "base/str.h"
 #include "loop/loop.h"
 
@@ -87,6 +88,25 @@ void dv_sched_let_go(struct dv_sched *sched, const struct dv_api_allocation_resu
 enum dv_sched_answer dv_sched_would_do(struct dv_sched *sched, dv_str node,
                                        const struct dv_api_resource_claim *claim,
                                        struct dv_err *err);
+
+/* What stands in the way of claims on a node, device by device. */
+struct dv_sched_verdict {
+    dv_str node;
+    struct dv_explanation explanation;
+    struct dv_alloc_miss miss; /* of a node that does not fit */
+};
+struct dv_sched_verdicts {
+    struct dv_sched_verdict *v; /* the nearest first */
+    size_t n;
+    size_t n_nodes; /* how many there are; some are not asked when there are many */
+};
+/* Explains why the claims, which are to be allocated together, have no devices yet: on the node of
+ * that name or, without one, on the first nodes by name. Takes some milliseconds at most; what is
+ * not found out by then is said not to be. All in `arena`, but for names, which are borrowed until
+ * the next turn. DV_UNAVAILABLE: nothing can be told in this turn. */
+bool dv_sched_explain(struct dv_sched *sched, const struct dv_api_resource_claim *const *claims,
+                      size_t n_claims, dv_str node, struct dv_arena *arena,
+                      struct dv_sched_verdicts *verdicts, struct dv_err *err);
 /* Shows the devices of the class on the node, up to a thousand. False: there is no such class. */
 bool dv_sched_each_of_class(struct dv_sched *sched, dv_str node, dv_str class,
                             void (*see)(void *ctx, dv_str driver,

@@ -29,19 +29,26 @@ static void make_share_id(void *ctx, char text[DV_UUID_BYTES])
     (void)dv_random_uuid(text);
 }
 
-/* Whether the inventory can be asked now; otherwise devices_changed tells when to try again. */
+bool dv_sched_can_be_asked(const struct dv_sched *sched, struct dv_err *err)
+{
+    if (sched->is_closing || sched->n_unsynced > 0 || dv_sched_slices_are_behind(sched) ||
+        dv_inventory_is_lent(sched->inventory))
+        return dv_fail(err, DV_UNAVAILABLE, "the scheduler is busy");
+    return true;
+}
+
+/* Returns the node if the inventory can be asked now; otherwise devices_changed tells when to try
+ * again. */
 static const struct dv_sched_node *ready_node(struct dv_sched *sched, dv_str name,
                                               struct dv_err *err)
 {
     const struct dv_sched_node *node = dv_map_get(&sched->nodes_by_name, name);
 
-    if (sched->is_closing || sched->n_unsynced > 0 || dv_sched_slices_are_behind(sched) ||
-        dv_inventory_is_lent(sched->inventory))
-        (void)dv_fail(err, DV_UNAVAILABLE, "the scheduler is busy");
-    else if (!node || !node->object)
-        (void)dv_fail(err, DV_UNAVAILABLE, "node %.*s is not in the API yet", DV_FMT(name));
-    else
+    if (!dv_sched_can_be_asked(sched, err))
+        return NULL;
+    if (node && node->object)
         return node;
+    (void)dv_fail(err, DV_UNAVAILABLE, "node %.*s is not in the API yet", DV_FMT(name));
     return NULL;
 }
 

@@ -332,6 +332,8 @@ void dv_sched_nodes_free(struct dv_sched *sched);
 
 void dv_sched_slice_changed(void *ctx, struct dv_object *old, struct dv_object *now);
 bool dv_sched_slices_are_behind(const struct dv_sched *sched);
+/* Whether the inventory can be asked in this turn by those who are no pods (sched_hold.c). */
+bool dv_sched_can_be_asked(const struct dv_sched *sched, struct dv_err *err);
 /* Puts the changes that were told into the inventory, as many as the budget of this turn has room
  * for. */
 void dv_sched_slices_catch_up(struct dv_sched *sched);

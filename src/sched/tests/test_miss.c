@@ -5,7 +5,11 @@
 
 #include <string.h>
 
+#include "alloc/alloc.h"
+#include "base/arena.h"
 #include "base/defs.h"
+#include "base/err.h"
+#include "base/str.h"
 #include "resource/resource.h"
 #include "sched/sched.h"
 
@@ -176,6 +180,39 @@ static void strictly_it_is_the_text_of_the_reference(void **state)
     assert_string_equal(said_of(world, "p1"), REFUSED);
 }
 
+/* What a page asks for: all nodes, the nearest first, and on each the devices one by one. */
+static void explained_are_nodes_and_their_devices(void **state)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    struct world *world = *state;
+    const struct dv_api_resource_claim *claim;
+    struct dv_sched_verdicts verdicts;
+    struct dv_err err;
+
+    make_gpus(world, SMALL);
+    make_node(world, "n0", 0);
+    make_node(world, "n2", 1);
+    make_node(world, "n3", 3);
+    make_claim(world, "c1", 4);
+    make_claim(world, "c2", 2);
+    open_sched(world);
+    claim = look_claim(world, "c1");
+    assert_true(dv_sched_explain(world->sched, &claim, 1, DV_STR(""), arena, &verdicts, &err));
+    assert_int_equal(verdicts.n, 4);
+    assert_str(verdicts.v[0].node, "n3");
+    assert_int_equal(verdicts.v[0].explanation.outcome, DV_ALLOC_NONE);
+    assert_int_equal(verdicts.v[0].explanation.requests[0].n_wanted, 4);
+    assert_int_equal(verdicts.v[0].explanation.requests[0].n_devices, 3);
+    claim = look_claim(world, "c2");
+    assert_true(dv_sched_explain(world->sched, &claim, 1, DV_STR(""), arena, &verdicts, &err));
+    assert_str(verdicts.v[0].node, "n3");
+    assert_int_equal(verdicts.v[0].explanation.outcome, DV_ALLOC_DONE);
+    assert_true(dv_sched_explain(world->sched, &claim, 1, DV_STR("n2"), arena, &verdicts, &err));
+    assert_int_equal(verdicts.n, 1);
+    assert_int_equal(verdicts.n_nodes, 1);
+    assert_int_equal(verdicts.v[0].explanation.outcome, DV_ALLOC_NONE);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start_world, end_world)
 
 int main(void)
@@ -188,6 +225,7 @@ int main(void)
         TEST(alike_pods_are_told_the_same),
         TEST(what_is_told_follows_the_devices),
         TEST(strictly_it_is_the_text_of_the_reference),
+        TEST(explained_are_nodes_and_their_devices),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
