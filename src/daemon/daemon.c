@@ -420,9 +420,10 @@ static bool open_front(struct dv_daemon *daemon, struct dv_err *err)
 
     if (!daemon->api)
         return open_http(daemon, err);
-    if (!dv_daemon_api_serve(daemon->api, daemon->feed, daemon->logs, daemon->streams, trouble,
-                             daemon, err))
+    if (!dv_daemon_api_serve(daemon->api, daemon->feed, daemon->logs, daemon->streams,
+                             &daemon->sched, trouble, daemon, err))
         return false;
+    dv_node_feed_start(daemon->feed);
     port = dv_daemon_api_port(daemon->api, &address);
     if (daemon->runner && port > 0)
         dv_runner_set_api(daemon->runner, address, port);

@@ -247,7 +247,8 @@ static bool listen_now(struct dv_daemon_api *api, const struct dv_err *(*trouble
 
 bool dv_daemon_api_serve(struct dv_daemon_api *api, struct dv_node_feed *feed,
                          struct dv_pod_logs *logs, struct dv_pod_streams *streams,
-                         const struct dv_err *(*trouble)(void *ctx), void *ctx, struct dv_err *err)
+                         struct dv_sched *const *sched, const struct dv_err *(*trouble)(void *ctx),
+                         void *ctx, struct dv_err *err)
 {
     const struct dv_options *options = api->options;
     struct dv_kube_options kube = {
@@ -258,6 +259,7 @@ bool dv_daemon_api_serve(struct dv_daemon_api *api, struct dv_node_feed *feed,
         .feed = feed,
         .logs = logs,
         .streams = streams,
+        .sched = sched,
         .anonymous = DV_ANONYMOUS_HEALTH,
         .trouble = trouble,
         .ctx = ctx,

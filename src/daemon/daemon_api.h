@@ -21,6 +21,7 @@ struct dv_options;
 struct dv_store;
 
 struct dv_daemon_api;
+struct dv_sched;
 
 /* Loads what is stored, before the store's first write and before anything is served. `options`,
  * `metrics` and `health` are kept. */
@@ -32,6 +33,7 @@ struct dv_daemon_api *dv_daemon_api_open(struct dv_loop *loop, struct dv_store *
  * `logs` and `streams` are kept. `trouble` (may be NULL) returns why the daemon is not ready. */
 DV_CHECKED bool dv_daemon_api_serve(struct dv_daemon_api *api, struct dv_node_feed *feed,
                                     struct dv_pod_logs *logs, struct dv_pod_streams *streams,
+                                    struct dv_sched *const *sched,
                                     const struct dv_err *(*trouble)(void *ctx), void *ctx,
                                     struct dv_err *err);
 /* Whether the objects that always exist are there: on the first start that takes a write. */

@@ -20,6 +20,7 @@ struct dv_pod_logs;
 struct dv_pod_streams;
 struct dv_rest_call;
 struct dv_rest_request;
+struct dv_sched;
 struct dv_tokens;
 
 /* What a client may do that shows neither token nor certificate. */
@@ -41,6 +42,7 @@ struct dv_kube_options {
     /* Returns why the daemon is not ready, for /readyz; NULL: it is. May be NULL. */
     const struct dv_err *(*trouble)(void *ctx);
     void *ctx;
+    struct dv_sched *const *sched; /* where the scheduler is once it is open; may be NULL */
     uint64_t bookmark_ms; /* how often watches that allow it are told where they are; 0: 60 s */
 };
 

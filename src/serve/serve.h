@@ -119,10 +119,13 @@ enum dv_feed_part {
     DV_FEED_DEVICES = 4,
     DV_FEED_CLAIMS = 8,
     DV_FEED_LEASES = 16,
+    DV_FEED_USES = 32,
 };
 
 /* Makes a feed. `node` is kept; it may be filled in later, before anything is asked. */
 struct dv_node_feed *dv_node_feed_new(const struct dv_node *node);
+/* Begins to count what is held, once the node is filled in. */
+void dv_node_feed_start(struct dv_node_feed *feed);
 /* Notes that parts have changed, bits of the enum. `feed` may be NULL. */
 void dv_node_feed_changed(struct dv_node_feed *feed, unsigned parts);
 /* The node is about to be freed: ends those who watch, and tells nothing any more. */

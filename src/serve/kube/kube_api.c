@@ -353,6 +353,7 @@ static void serve_pages(struct dv_kube_call *call)
     case DV_ROUTE_STREAM:
     case DV_ROUTE_TOKENS:
     case DV_ROUTE_NODE:
+    case DV_ROUTE_EXPLAIN:
         break;
     }
     dv_kube_serve_page(call);

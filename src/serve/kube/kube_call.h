@@ -229,7 +229,8 @@ bool dv_kube_admit_quota(struct dv_kube_call *call, const struct dv_object *old,
 
 /* Serves everything but objects and reviews. */
 void dv_kube_serve_page(struct dv_kube_call *call);
-void dv_kube_serve_tokens(struct dv_kube_call *call); /* serves davit's own /davit/v1/tokens */
+void dv_kube_serve_explain(struct dv_kube_call *call); /* serves /davit/v1/explain/... */
+void dv_kube_serve_tokens(struct dv_kube_call *call);  /* serves davit's own /davit/v1/tokens */
 /* Answers that a token could not be made or revoked. */
 void dv_kube_reply_token_error(struct dv_kube_call *call, const struct dv_token_op *op,
                                const struct dv_err *err);

@@ -216,6 +216,9 @@ void dv_kube_serve_page(struct dv_kube_call *call)
     case DV_ROUTE_NODE:
         dv_kube_serve_node(call);
         break;
+    case DV_ROUTE_EXPLAIN:
+        dv_kube_serve_explain(call);
+        break;
     case DV_ROUTE_NO_RESOURCE:
         no_resource(call);
         break;

@@ -12,6 +12,7 @@
 #include "pb/pb.h"
 #include "proto/davit_node_v1.pb-c.h"
 #include "serve/node/serve_answer.h"
+#include "serve/node/use_ring.h"
 #include "serve/serve.h"
 
 /* The limit of a part: a list of 100,000 devices with their holders is about 20 MB. */
@@ -60,9 +61,11 @@ struct dv_node_feed {
     uint64_t rested_ms;   /* no round begins before this time */
     uint64_t earliest_ms; /* nothing is told because it changed before this time */
     struct dv_list watches;
-    struct dv_timer timer; /* set while somebody watches and no round is under way */
-    struct dv_work work;   /* prints `message` */
-    size_t i_printing;     /* the part that it is of */
+    struct dv_use_ring *uses;
+    struct dv_timer uses_timer; /* takes samples, whether anybody watches or not */
+    struct dv_timer timer;      /* set while somebody watches and no round is under way */
+    struct dv_work work;        /* prints `message` */
+    size_t i_printing;          /* the part that it is of */
     const ProtobufCMessage *message;
     struct dv_arena *arena;
     struct dv_feed_text *printed;
@@ -107,34 +110,39 @@ static struct dv_feed_text *print_text(const ProtobufCMessage *message)
 
 /* ---- the parts ---- */
 
-static const ProtobufCMessage *make_status(const struct dv_node *node, struct dv_arena *arena)
+static const ProtobufCMessage *make_status(const struct dv_node_feed *feed, struct dv_arena *arena)
 {
-    return &dv_serve_status(node, arena)->base;
+    return &dv_serve_status(feed->node, arena)->base;
 }
 
-static const ProtobufCMessage *make_plugins(const struct dv_node *node, struct dv_arena *arena)
+static const ProtobufCMessage *make_plugins(const struct dv_node_feed *feed, struct dv_arena *arena)
 {
-    return &dv_serve_plugin_list(node, arena)->base;
+    return &dv_serve_plugin_list(feed->node, arena)->base;
 }
 
-static const ProtobufCMessage *make_devices(const struct dv_node *node, struct dv_arena *arena)
+static const ProtobufCMessage *make_devices(const struct dv_node_feed *feed, struct dv_arena *arena)
 {
-    return &dv_serve_device_list(node, DV_STR(""), arena)->base;
+    return &dv_serve_device_list(feed->node, DV_STR(""), arena)->base;
 }
 
-static const ProtobufCMessage *make_claims(const struct dv_node *node, struct dv_arena *arena)
+static const ProtobufCMessage *make_claims(const struct dv_node_feed *feed, struct dv_arena *arena)
 {
-    return &dv_serve_claim_list(node, DV_STR(""), DV_STR(""), arena)->base;
+    return &dv_serve_claim_list(feed->node, DV_STR(""), DV_STR(""), arena)->base;
 }
 
-static const ProtobufCMessage *make_leases(const struct dv_node *node, struct dv_arena *arena)
+static const ProtobufCMessage *make_leases(const struct dv_node_feed *feed, struct dv_arena *arena)
 {
-    return &dv_serve_lease_list(node, 0, false, arena)->base;
+    return &dv_serve_lease_list(feed->node, 0, false, arena)->base;
 }
 
-static const ProtobufCMessage *(*const makers[DV_FEED_N_PARTS])(const struct dv_node *node,
+static const ProtobufCMessage *make_uses(const struct dv_node_feed *feed, struct dv_arena *arena)
+{
+    return &dv_serve_uses(feed->uses, arena)->base;
+}
+
+static const ProtobufCMessage *(*const makers[DV_FEED_N_PARTS])(const struct dv_node_feed *feed,
                                                                 struct dv_arena *arena) = {
-    make_status, make_plugins, make_devices, make_claims, make_leases};
+    make_status, make_plugins, make_devices, make_claims, make_leases, make_uses};
 
 /* Prints the part that is being made, and compares it with what it was; on any thread. */
 static void print_part(struct dv_node_feed *feed)
@@ -192,7 +200,7 @@ static bool make_part(struct dv_node_feed *feed, size_t i)
 
     feed->i_printing = i;
     feed->arena = dv_arena_new();
-    feed->message = makers[i](feed->node, feed->arena);
+    feed->message = makers[i](feed, feed->arena);
     is_short = dv_serve_is_short(feed->arena);
     if (is_short) {
         print_part(feed);
@@ -434,8 +442,24 @@ struct dv_node_feed *dv_node_feed_new(const struct dv_node *node)
     struct dv_node_feed *feed = DV_ALLOC(struct dv_node_feed);
 
     feed->node = node;
+    feed->uses = dv_use_ring_new();
     dv_list_init(&feed->watches);
     return feed;
+}
+
+static void on_sample(struct dv_timer *timer)
+{
+    struct dv_node_feed *feed = DV_CONTAINER(timer, struct dv_node_feed, uses_timer);
+
+    dv_serve_count_uses(feed->node, feed->uses);
+    dv_node_feed_changed(feed, DV_FEED_USES);
+    dv_timer_start(timer, feed->node->loop, dv_loop_now_ms(feed->node->loop) + DV_USE_STEP_MS,
+                   on_sample);
+}
+
+void dv_node_feed_start(struct dv_node_feed *feed)
+{
+    on_sample(&feed->uses_timer);
 }
 
 void dv_node_feed_changed(struct dv_node_feed *feed, unsigned parts)
@@ -452,6 +476,7 @@ void dv_node_feed_stop(struct dv_node_feed *feed)
 
     feed->is_stopped = true;
     dv_timer_cancel(&feed->timer);
+    dv_timer_cancel(&feed->uses_timer);
     while ((link = dv_list_first(&feed->watches)) != NULL)
         finish(DV_CONTAINER(link, struct dv_feed_watch, link));
 }
@@ -466,6 +491,7 @@ void dv_node_feed_free(struct dv_node_feed *feed)
     }
     for (size_t i = 0; i < DV_FEED_N_PARTS; i++)
         unref_text(feed->parts[i].text);
+    dv_use_ring_free(feed->uses);
     free(feed);
 }
 

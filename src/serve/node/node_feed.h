@@ -1,10 +1,10 @@
 /* node_feed.h - the node as JSON documents, now and after every change: what davit.node.v1 tells,
  * for pages.
  *
- * A document has the fields of StatusResponse, ListPluginsResponse, ListDevicesResponse and
- * ListClaimsResponse side by side. Who watches gets all of them first, then those of the messages
- * that have changed; each message is printed once for all who watch, a long one by a job, and not
- * more often than a few times a second. */
+ * A document has the fields of StatusResponse, ListPluginsResponse, ListDevicesResponse,
+ * ListClaimsResponse, ListLeasesResponse and Uses side by side. Who watches gets all of them first,
+ * then those of the messages that have changed; each message is printed once for all who watch, a
+ * long one by a job, and not more often than a few times a second. */
 #ifndef DV_SERVE_NODE_FEED_H
 #define DV_SERVE_NODE_FEED_H
 
@@ -24,7 +24,7 @@ bool dv_node_feed_is_stopped(const struct dv_node_feed *feed);
 
 struct dv_feed_text; /* what a part is printed as: immutable and counted, all who watch share it */
 /* The number of parts of a document, which are in the order of the bits of enum dv_feed_part. */
-#define DV_FEED_N_PARTS 5u
+#define DV_FEED_N_PARTS 6u
 
 /* A watch of the feed. It is embedded in what watches, zeroed, then `ended` and `is_once` are set;
  * it is lent until `ended` has run. */

@@ -19,6 +19,7 @@ struct NodeV1__ListLeasesResponse;
 struct NodeV1__ListPluginsResponse;
 struct NodeV1__PodRef;
 struct NodeV1__StatusResponse;
+struct NodeV1__Uses;
 struct NodeV1__WatchPodsResponse;
 struct ProtobufCMessage;
 struct dv_arena;
@@ -27,6 +28,7 @@ struct dv_h2_msg;
 struct dv_node;
 struct dv_pod_ref;
 struct dv_server_call;
+struct dv_use_ring;
 
 /* Whether a message that took all of `arena` is encoded or printed in about a millisecond. */
 bool dv_serve_is_short(const struct dv_arena *arena);
@@ -56,6 +58,10 @@ void dv_serve_reply_long(struct dv_server_call *call, struct dv_loop *loop,
                          const struct ProtobufCMessage *message, struct dv_arena *arena);
 
 struct NodeV1__PodRef *dv_serve_ref(const struct dv_pod_ref *ref, struct dv_arena *arena);
+
+/* Takes a sample of what is held. */
+void dv_serve_count_uses(const struct dv_node *node, struct dv_use_ring *ring);
+struct NodeV1__Uses *dv_serve_uses(const struct dv_use_ring *ring, struct dv_arena *arena);
 
 /* Lists one resource, or all when that is empty. */
 struct NodeV1__ListDevicesResponse *dv_serve_device_list(const struct dv_node *node,

@@ -270,12 +270,33 @@ static void parse_page(const struct segments *s, struct dv_route *route)
         }
 }
 
+static void parse_explain(const struct segments *s, struct dv_route *route)
+{
+    static const struct {
+        dv_str name;
+        enum dv_kind_id kind;
+    } kinds[] = {
+        {DV_STR_INIT("pods"),   DV_KIND_POD  },
+        {DV_STR_INIT("claims"), DV_KIND_CLAIM}
+    };
+
+    for (size_t i = 0; s->n == 6 && i < DV_COUNT(kinds); i++)
+        if (dv_str_eq(s->v[3], kinds[i].name)) {
+            route->what = DV_ROUTE_EXPLAIN;
+            route->kind = dv_kind(kinds[i].kind);
+            route->namespace = s->v[4];
+            route->name = s->v[5];
+        }
+}
+
 /* Parses davit's own paths, which Kubernetes does not have. */
 static void parse_own(const struct segments *s, struct dv_route *route)
 {
-    if (s->n < 3 || s->n > 4 || !dv_str_eq(s->v[1], DV_STR("v1")))
+    if (s->n < 3 || !dv_str_eq(s->v[1], DV_STR("v1")))
         return;
-    if (dv_str_eq(s->v[2], DV_STR("tokens"))) {
+    if (dv_str_eq(s->v[2], DV_STR("explain"))) {
+        parse_explain(s, route);
+    } else if (dv_str_eq(s->v[2], DV_STR("tokens")) && s->n <= 4) {
         route->what = DV_ROUTE_TOKENS;
         route->name = s->n == 4 ? s->v[3] : DV_STR_NONE;
     } else if (dv_str_eq(s->v[2], DV_STR("node")) && s->n == 3) {

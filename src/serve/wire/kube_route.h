@@ -30,6 +30,7 @@ enum dv_route_what {
     DV_ROUTE_STREAM,     /* pods/NAME/exec, /attach, /portforward */
     DV_ROUTE_TOKENS,     /* /davit/v1/tokens, with `name` when it is one of them */
     DV_ROUTE_NODE,       /* /davit/v1/node */
+    DV_ROUTE_EXPLAIN,    /* /davit/v1/explain/pods/NAMESPACE/NAME, or claims: `kind` */
 };
 
 /* Resources that are only posted and answered, and never stored. */
