@@ -115,7 +115,8 @@ struct dv_cli {
     bool is_plugin;        /* kubectl runs it: the server is that of kubectl */
     bool is_forced;
     bool is_dry_run;
-    bool is_once; /* one frame, not a live one */
+    bool is_once;       /* one frame, not a live one */
+    bool opens_nothing; /* only prints a link */
     bool ignores_absent;
     bool shows_managed_fields;
     bool skips_waiting;
@@ -319,6 +320,7 @@ enum dv_exit dv_cmd_container(struct dv_cli *cli);
 enum dv_exit dv_cmd_claim(struct dv_cli *cli);
 enum dv_exit dv_cmd_status(struct dv_cli *cli);
 enum dv_exit dv_cmd_top(struct dv_cli *cli);
+enum dv_exit dv_cmd_ui(struct dv_cli *cli);
 enum dv_exit dv_cmd_state(struct dv_cli *cli);
 enum dv_exit dv_cmd_simulate(struct dv_cli *cli);
 enum dv_exit dv_cmd_verify(struct dv_cli *cli);

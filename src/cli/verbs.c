@@ -221,6 +221,12 @@ static const char top_help[] =
     "  q quits   Tab, 1-5 choose a section   j, k, arrows, page keys scroll   / filters, Esc "
     "clears";
 
+static const char ui_help[] =
+    "Prints a link to davitd's page that signs in once, within two minutes; where there is a "
+    "screen,\n"
+    "and davit does not run as root, the link is opened as well. From another machine:\n\n"
+    "  ssh -L 6443:127.0.0.1:6443 HOST sudo davit ui";
+
 static const char state_help[] =
     "backup writes a copy of all durable state to FILE (-: standard output) while davitd runs;\n"
     "restore puts it into --state-dir while davitd does not, and keeps what was there.\n"
@@ -341,6 +347,9 @@ const struct dv_cli_verb dv_verbs[] = {
     {"top", "",
      "the node on a screen, kept current",
      top_help, "top", dv_cmd_top, DV_PEER_DAEMON},
+    {"ui", "",
+     "a link to the page, which signs in",
+     ui_help, "ui", dv_cmd_ui, DV_PEER_API},
     {"state", "backup FILE | restore FILE | import | export",
      "back up and restore; move from a kubelet to davit and back",
      state_help, "kubelet-dir state-dir", dv_cmd_state, DV_PEER_DAEMON},

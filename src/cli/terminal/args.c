@@ -217,6 +217,7 @@ SWITCH(set_all_nodes, is_all_nodes)
 SWITCH(set_force, is_forced)
 SWITCH(set_managed, shows_managed_fields)
 SWITCH(set_once, is_once)
+SWITCH(set_no_open, opens_nothing)
 SWITCH(set_list, lists)
 
 SWITCH(set_isolate, is_isolated)
@@ -283,6 +284,7 @@ static const struct dv_option_row options[] = {
     {"top",         0,   "context",             "NAME",                "in the kubeconfig (its current one)",                       NULL,               AT(context)       },
     {"top",         0,   "state-dir",           "DIR",                 "where davitd's admin.kubeconfig is (/var/lib/davit)",       NULL,
      AT(state_dir)                                                                                                                                                        },
+    {"ui",          0,   "no-open",             NULL,                  "only print the link",                                       set_no_open,        0                 },
     {"managed",     0,   "show-managed-fields", NULL,                  "with -o json|yaml: who set which field, too",
      set_managed,                                                                                                                                       0                 },
     {"apply",       0,   "force-conflicts",     NULL,                  "take fields that others have set",                          set_force,          0                 },
