@@ -1,42 +1,61 @@
 // main.js - the page: its token, its sources of data, and when what is drawn.
 
+import { Details, parsePlace } from "./details.js";
 import { MapView, drawSample, readColours } from "./map.js";
-import { Model, STATES } from "./model.js";
+import { FAULTS, Model, USES } from "./model.js";
+import { ALL, Overview } from "./overview.js";
 import { age, byId, el } from "./page.js";
-import { nodeSource, objectSource } from "./stream.js";
+import { Rows } from "./rows.js";
+import { exchange, nodeSource, objectSource, pollSource } from "./stream.js";
 import { Tables } from "./tables.js";
 
 const KEY = "davit-token";
 const HIDDEN_MS = 20000; // how long a page that nobody sees keeps its connections
+const POLL_MS = 10000; // how often what changes seldom is asked for
 
 const model = new Model();
+const rows = new Rows(model);
 const map = new MapView(model);
-const tables = new Tables(model);
+const overview = new Overview(model);
+const tables = new Tables(model, rows);
+const details = new Details(model, rows, () => token);
 const refusals = {};
 let token = "";
+let chosen = ""; // the node that the address names; "": none does
 let sources = [];
 let isDrawing = false;
 let nextDraw = 0; // on the page's clock
 
 // ---- drawing ----
 
-function drawHeader() {
+/** The node that is shown, or ALL, which a fleet begins with. */
+function shownNode() {
+  const names = model.nodeNames();
+  if (names.length < 2) return names[0];
+  return chosen === ALL || !names.includes(chosen) ? ALL : chosen;
+}
+
+function drawHeader(shown) {
   const { node } = model;
-  const facts = [["davitd", node.version], ["up", age(node.started_at_ms)], ["resources", node.n_resources],
-    ["pods", node.pods.length], ["plugins", node.plugins.length]];
-  document.title = `${node.node_name} · davit`;
-  byId("node").textContent = node.node_name;
+  const isOwn = shown === node.node_name;
+  const facts = isOwn ? [["davitd", node.version], ["up", age(node.started_at_ms)], ["resources", node.n_resources],
+    ["pods", node.pods.length], ["plugins", node.plugins.length]] : [["davitd", node.version], ["on", node.node_name]];
+  const title = shown === ALL ? "All nodes" : shown;
+  document.title = `${title} · davit`;
+  byId("node").textContent = title;
   byId("about").replaceChildren(...facts.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, String(value)))));
-  byId("trouble").hidden = !node.state_error;
-  byId("trouble").textContent = node.state_error ? `Nothing can be written now: ${node.state_error}` : "";
+  const trouble = node.state_error ? `Nothing can be written now: ${node.state_error}`
+    : shown !== ALL && model.nodeTrouble(shown) && `${shown}: ${model.nodeTrouble(shown)}`;
+  byId("trouble").hidden = !trouble;
+  byId("trouble").textContent = trouble || "";
 }
 
 function drawLegend(groups) {
-  byId("legend").replaceChildren(...STATES.map((state) => {
+  byId("legend").replaceChildren(...[...USES, ...FAULTS].map((state) => {
     const sample = el("canvas", { "aria-hidden": "true" });
     drawSample(sample, state);
     const n = groups.reduce((sum, group) => sum + group.counts[state], 0);
-    return el("li", { "data-state": state }, sample, state, el("b", {}, String(n)));
+    return el("li", { "data-state": state, class: n ? undefined : "none" }, sample, state, el("b", {}, String(n)));
   }));
 }
 
@@ -45,13 +64,19 @@ function draw() {
   isDrawing = false;
   if (!model.node.node_name) return;
   const wanted = byId("filter").value.trim().toLowerCase();
-  const groups = model.groups();
+  const shown = shownNode();
+  const isAll = shown === ALL;
   byId("ask").hidden = true;
   byId("main").hidden = false;
-  drawHeader();
+  byId("overview").hidden = !isAll;
+  byId("devices").hidden = isAll;
+  const groups = isAll ? overview.set(wanted) : model.groups(shown);
+  drawHeader(shown);
+  overview.setSwitch(shown);
   drawLegend(groups);
-  map.set(groups, wanted);
-  tables.set(wanted, refusals);
+  if (!isAll) map.set(groups, wanted);
+  tables.set(isAll ? "" : shown, groups, wanted, refusals);
+  details.set(groups);
   nextDraw = performance.now() + Math.max(50, 3 * (performance.now() - start)); // the rest is the user's
 }
 
@@ -89,39 +114,46 @@ function onLink(state, ms, error) {
   else askForToken(error.message);
 }
 
-/** A kind of objects. Those that may not see all of them ask for those of this node, if that can be asked. */
-function watchObjects(kind, path, fieldOfNode) {
+/**
+ * A kind of objects. Those that may not see all of them ask for those of this node, if that can be asked;
+ * those that may see none are told so, where the kind has a place to say it.
+ */
+function watchObjects(kind, path, fieldOfNode, isPolled = false) {
   let isNarrow = false;
   const params = () => (isNarrow ? { fieldSelector: `${fieldOfNode}=${model.node.node_name}` } : {});
-  const source = objectSource(path, params, () => token,
-    (objects) => {
-      model.setAll(kind, objects);
+  const onlist = (objects) => {
+    model.setAll(kind, objects);
+    later();
+  };
+  const onchange = (type, object) => {
+    model.change(kind, type, object);
+    later();
+  };
+  const told = (state, ms, error) => {
+    if (state !== "refused") return;
+    if (error.status === 403 && fieldOfNode && !isNarrow && model.node.node_name) {
+      isNarrow = true;
+      source.start();
+    } else {
+      refusals[kind] = "This token may not see them.";
       later();
-    },
-    (type, object) => {
-      model.change(kind, type, object);
-      later();
-    },
-    (state, ms, error) => {
-      if (state !== "refused") return;
-      if (error.status === 403 && fieldOfNode && !isNarrow && model.node.node_name) {
-        isNarrow = true;
-        source.start();
-      } else {
-        refusals[kind] = "This token may not see them.";
-        later();
-      }
-    });
+    }
+  };
+  const source = isPolled ? pollSource(path, params, () => token, POLL_MS, onlist, told)
+    : objectSource(path, params, () => token, onlist, onchange, told);
   return source;
 }
 
 function start() {
   let isFirst = true;
+  const resource = "/apis/resource.k8s.io";
   const objects = [
-    watchObjects("slices", "/apis/resource.k8s.io/v1/resourceslices", "spec.nodeName"),
-    watchObjects("claims", "/apis/resource.k8s.io/v1/resourceclaims"),
+    watchObjects("slices", `${resource}/v1/resourceslices`, "spec.nodeName"),
+    watchObjects("claims", `${resource}/v1/resourceclaims`),
     watchObjects("pods", "/api/v1/pods", "spec.nodeName"),
     watchObjects("events", "/api/v1/events"),
+    watchObjects("nodes", "/api/v1/nodes", "metadata.name", true),
+    watchObjects("rules", `${resource}/v1beta2/devicetaintrules`, "", true),
   ];
   const node = nodeSource(() => token, (doc) => {
     model.setNode(doc);
@@ -155,22 +187,41 @@ function onVisibility() {
 
 // ---- the start ----
 
-function takeToken() {
-  const fragment = new URLSearchParams(location.hash.slice(1)).get("token");
-  if (fragment) {
-    sessionStorage.setItem(KEY, fragment);
-    history.replaceState(null, "", location.pathname + location.search);
+/** What the address says: a token or a link once, the node that is meant, what is to be shown of it. */
+function readAddress() {
+  const words = new URLSearchParams(location.hash.slice(1));
+  if (words.get("token") || words.get("link")) history.replaceState(null, "", location.pathname + location.search);
+  if (words.has("node")) chosen = words.get("node");
+  details.open(parsePlace(words.get("show")));
+  return { token: words.get("token"), link: words.get("link"), id: words.get("id") };
+}
+
+function signIn(fresh) {
+  stop();
+  model.clear();
+  token = fresh;
+  sessionStorage.setItem(KEY, token);
+  start();
+}
+
+async function follow({ token: fresh, link, id }) {
+  if (link) {
+    try {
+      signIn(await exchange(link, id));
+    } catch (error) {
+      askForToken(error.message);
+    }
+  } else if (fresh && fresh !== token) {
+    signIn(fresh);
   }
-  return sessionStorage.getItem(KEY) ?? "";
 }
 
 byId("ask").addEventListener("submit", (event) => {
   event.preventDefault();
-  token = byId("token").value.trim();
+  const given = byId("token").value.trim();
   byId("token").value = "";
   byId("ask-error").textContent = "";
-  sessionStorage.setItem(KEY, token);
-  start();
+  signIn(given);
 });
 byId("filter").addEventListener("input", later);
 addEventListener("keydown", (event) => {
@@ -179,22 +230,20 @@ addEventListener("keydown", (event) => {
   byId("filter").focus();
 });
 addEventListener("hashchange", () => {
-  const fresh = takeToken();
-  if (fresh && fresh !== token) {
-    stop();
-    model.clear();
-    token = fresh;
-    start();
-  }
+  follow(readAddress());
+  later();
 });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
   readColours();
+  overview.redraw();
   later();
 });
 document.addEventListener("visibilitychange", onVisibility);
 setInterval(later, 10000); // ages
 
 readColours();
-token = takeToken();
-if (token) start();
+const address = readAddress();
+token = sessionStorage.getItem(KEY) ?? "";
+if (address.token || address.link) follow(address);
+else if (token) start();
 else askForToken("");

@@ -1,11 +1,11 @@
 // map.js - the devices as tiles: a canvas for each NUMA node of a resource or pool, so that ten
 // thousand of them cost one drawing.
 
-import { STATES } from "./model.js";
-import { byId, clock, el } from "./page.js";
+import { FAULTS, USES } from "./model.js";
+import { byId, clock, command, el, placeOf } from "./page.js";
+import { spark } from "./spark.js";
 
 const GAP = 2;
-const NOTHING = "No devices yet: no plugin has listed any, and no driver has published a slice.";
 const LARGE = 150; // devices from which on a group has the whole width
 const SIZES = [[48, 20], [400, 15], [2500, 11], [Infinity, 8]];
 
@@ -13,31 +13,56 @@ let colours = {};
 
 export function readColours() {
   const style = getComputedStyle(document.documentElement);
-  const names = [...STATES, "accent", "sheet"];
+  const names = [...USES, ...FAULTS, "accent", "sheet"];
   colours = Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
 }
 
-/** States differ in shape as well as in colour. */
-export function drawTile(context, state, x, y, size) {
-  const colour = colours[state];
-  if (state === "gone") {
-    context.strokeStyle = colour;
-    context.lineWidth = 1;
-    context.strokeRect(x + 0.5, y + 0.5, size - 1, size - 1);
+function cross(context, x, y, size) {
+  context.strokeStyle = colours.sheet;
+  context.lineWidth = size > 10 ? 2 : 1;
+  context.beginPath();
+  context.moveTo(x + size * 0.25, y + size * 0.25);
+  context.lineTo(x + size * 0.75, y + size * 0.75);
+  context.moveTo(x + size * 0.75, y + size * 0.25);
+  context.lineTo(x + size * 0.25, y + size * 0.75);
+  context.stroke();
+}
+
+function corner(context, x, y, size, colour) {
+  context.fillStyle = colour;
+  context.beginPath();
+  context.moveTo(x + size * 0.35, y);
+  context.lineTo(x + size, y);
+  context.lineTo(x + size, y + size * 0.65);
+  context.fill();
+}
+
+function frame(context, x, y, size, colour) {
+  context.strokeStyle = colour;
+  context.lineWidth = 1;
+  context.strokeRect(x + 0.5, y + 0.5, size - 1, size - 1);
+}
+
+/**
+ * Fill is what a device is used for, and what is drawn over it what is wrong with it: states differ in
+ * shape as well as in colour. What is gone and held is a held tile within the outline of one that is gone.
+ */
+export function drawTile(context, { use, fault }, x, y, size) {
+  if (fault === "gone") {
+    frame(context, x, y, size, colours.gone);
+    const inset = Math.max(2, Math.round(size / 5));
+    context.fillStyle = colours[use];
+    if (use !== "free") context.fillRect(x + inset, y + inset, size - 2 * inset, size - 2 * inset);
     return;
   }
-  context.fillStyle = colour;
+  context.fillStyle = use === "free" && fault ? colours[fault] : colours[use];
   context.fillRect(x, y, size, size);
-  if (state === "unhealthy") {
-    context.strokeStyle = colours.sheet;
-    context.lineWidth = size > 10 ? 2 : 1;
-    context.beginPath();
-    context.moveTo(x + size * 0.25, y + size * 0.25);
-    context.lineTo(x + size * 0.75, y + size * 0.75);
-    context.moveTo(x + size * 0.75, y + size * 0.25);
-    context.lineTo(x + size * 0.25, y + size * 0.75);
-    context.stroke();
-  } else if (state === "preparing") {
+  if (fault === "unhealthy") {
+    if (use !== "free") corner(context, x, y, size, colours.unhealthy);
+    cross(context, x, y, size);
+  } else if (fault === "tainted") {
+    corner(context, x, y, size, use === "free" ? colours.sheet : colours.tainted);
+  } else if (use === "preparing") {
     const dot = Math.max(2, Math.round(size / 3));
     context.fillStyle = colours.sheet;
     context.fillRect(x + (size - dot) / 2, y + (size - dot) / 2, dot, dot);
@@ -56,7 +81,17 @@ function scaled(canvas, width, height) {
 }
 
 export function drawSample(canvas, state) {
-  drawTile(scaled(canvas, 14, 14), state, 0, 0, 14);
+  const device = USES.includes(state) ? { use: state, fault: "" } : { use: "free", fault: state };
+  drawTile(scaled(canvas, 14, 14), device, 0, 0, 14);
+}
+
+/** Devices as tiles that nobody points at: of a node among others. */
+export function drawSmall(canvas, devices, width) {
+  const size = devices.length > 200 ? 5 : 9;
+  const step = size + 1;
+  const columns = Math.max(1, Math.min(devices.length, Math.floor(width / step)));
+  const context = scaled(canvas, columns * step, Math.ceil(devices.length / columns) * step);
+  devices.forEach((device, i) => drawTile(context, device, (i % columns) * step, Math.floor(i / columns) * step, size));
 }
 
 /** The devices of one NUMA node. */
@@ -72,6 +107,7 @@ class Strip {
     this.element = el("div", { class: "strip" }, this.label, this.canvas);
     this.canvas.addEventListener("pointermove", (event) => this.#point(event));
     this.canvas.addEventListener("pointerdown", (event) => this.#point(event));
+    this.canvas.addEventListener("click", (event) => this.#open(this.#at(event)));
     this.canvas.addEventListener("pointerleave", () => this.map.hide(this));
     this.canvas.addEventListener("keydown", (event) => this.#press(event));
     this.canvas.addEventListener("focus", () => {
@@ -98,7 +134,7 @@ class Strip {
     const context = scaled(this.canvas, this.#columns * step - GAP + 1, rows * step - GAP + 1);
     this.devices.forEach((device, i) => {
       context.globalAlpha = this.map.isWanted(device) ? 1 : 0.16;
-      drawTile(context, device.state, (i % this.#columns) * step, Math.floor(i / this.#columns) * step, this.size);
+      drawTile(context, device, (i % this.#columns) * step, Math.floor(i / this.#columns) * step, this.size);
     });
     context.globalAlpha = 1;
     if (this.at >= 0) {
@@ -121,12 +157,24 @@ class Strip {
     return { left: box.left + x, top: box.top + y, size: this.size };
   }
 
-  #point(event) {
+  /** Which device an event is at; -1: none. */
+  #at(event) {
     const step = this.size + GAP;
     const column = Math.floor(event.offsetX / step);
     const i = Math.floor(event.offsetY / step) * this.#columns + column;
-    if (column >= 0 && column < this.#columns && i >= 0 && i < this.devices.length) this.map.show(this, i);
+    return column >= 0 && column < this.#columns && i >= 0 && i < this.devices.length ? i : -1;
+  }
+
+  #point(event) {
+    const i = this.#at(event);
+    if (i >= 0) this.map.show(this, i);
     else this.map.hide(this);
+  }
+
+  #open(i) {
+    if (i < 0) return;
+    this.map.hide(this);
+    location.hash = placeOf("device", "", this.devices[i].key);
   }
 
   #focus(i) {
@@ -143,12 +191,27 @@ class Strip {
     };
     if (event.key === "Escape") {
       this.map.hide(this);
+    } else if (event.key === "Enter") {
+      this.#open(this.at);
     } else if (event.key in moves) {
       const to = this.at + moves[event.key];
       event.preventDefault();
       if (to >= 0 && to < this.devices.length) this.#focus(to);
     }
   }
+}
+
+/** What to do when there is nothing to see. */
+function nothing() {
+  return el("div", { class: "blank" },
+    el("p", {}, "No devices yet: no plugin has listed any, and no driver has published a slice."),
+    el("dl", {},
+      el("dt", {}, "Serial ports, cameras, GPUs with a CDI spec: no driver is needed"),
+      el("dd", {}, command("davitd --offer 'serial=/dev/ttyUSB*'")),
+      el("dt", {}, "A device plugin or a driver: start it; if it does not come, this says why"),
+      el("dd", {}, command("davit plugins")),
+      el("dt", {}, "Nothing at hand: four devices that are only names"),
+      el("dd", {}, command("davit-sample-device-plugin --resource example.com/gpu --virtual 4"))));
 }
 
 export class MapView {
@@ -183,7 +246,7 @@ export class MapView {
     }
     this.#groups = kept;
     const elements = [...kept.values()].map((view) => view.element);
-    if (!elements.length) elements.push(el("p", { class: "blank" }, NOTHING));
+    if (!elements.length) elements.push(nothing());
     if (elements.length !== this.element.children.length || elements.some((e, i) => this.element.children[i] !== e)) {
       this.element.replaceChildren(...elements);
     }
@@ -192,18 +255,27 @@ export class MapView {
   }
 
   #make() {
-    const view = { strips: [], title: el("span"), note: el("small"), counts: el("small") };
+    const view = { strips: [], title: el("span"), note: el("small"), counts: el("small"), past: el("div", { class: "past" }) };
     view.body = el("div");
-    view.element = el("article", { class: "group" }, el("h2", {}, view.title, view.counts, view.note), view.body);
+    view.element = el("article", { class: "group" },
+      el("div", { class: "head" }, el("h2", {}, view.title, view.counts, view.note), view.past), view.body);
     return view;
   }
 
+  #drawPast(view, group) {
+    const now = JSON.stringify([group.past, group.n]);
+    if (view.pastNow === now) return;
+    view.pastNow = now;
+    view.past.replaceChildren(...[group.past && spark(group.past, group.n)].filter(Boolean));
+  }
+
   #fill(view, group) {
-    const shown = STATES.filter((state) => group.counts[state]).map((state) => `${group.counts[state]} ${state}`);
+    const shown = [...USES, ...FAULTS].filter((state) => group.counts[state]).map((state) => `${group.counts[state]} ${state}`);
     view.title.textContent = group.title;
     view.note.textContent = group.note;
     view.note.className = group.isBad ? "bad" : "";
     view.counts.textContent = shown.join(" · ") || "no devices";
+    this.#drawPast(view, group);
     view.element.classList.toggle("large", group.n > LARGE);
     view.element.classList.toggle("bare", group.strips.every((strip) => !strip.label));
     while (view.strips.length < group.strips.length) view.strips.push(new Strip(this));
@@ -219,7 +291,7 @@ export class MapView {
     group.strips.forEach((strip, i) => {
       for (const device of strip.devices) {
         if (!this.#wanted) continue;
-        device.text = `${group.title} ${device.id} ${device.state} ${device.holders.join(" ")}`.toLowerCase();
+        device.text = `${group.title} ${device.id} ${device.state} ${device.names}`.toLowerCase();
       }
       view.strips[i].set(strip.label, strip.devices, size, group.title);
     });
@@ -234,7 +306,7 @@ export class MapView {
     this.#fillCard(device);
     this.card.hidden = false;
     this.#put(strip.box(i));
-    if (isSpoken) byId("spoken").textContent = [device.id, device.state, ...device.holders].join(", ");
+    if (isSpoken) byId("spoken").textContent = [device.id, device.state, device.names].filter(Boolean).join(", ");
   }
 
   hide(strip) {
@@ -256,7 +328,7 @@ export class MapView {
   #fillCard(device) {
     const rows = [["state", device.state]];
     if (device.numa !== "") rows.push(["NUMA node", device.numa]);
-    for (const holder of device.holders) rows.push(["held by", holder]);
+    for (const holder of device.holders) rows.push(["held by", holder.text]);
     const pair = ([name, value]) => [el("dt", {}, name), el("dd", {}, value)];
     const list = (pairs) => el("dl", {}, ...pairs.flatMap(pair));
     const history = this.model.history(device.key);
@@ -264,7 +336,7 @@ export class MapView {
     if (device.facts.length) this.card.append(el("h4", {}, "Attributes"), list(device.facts.slice(0, 14)));
     this.card.append(el("h4", {}, "Seen by this page"), history.length
       ? list(history.map(({ at, text }) => [clock(at), text]))
-      : el("span", { class: "faint" }, "no change"));
+      : el("span", { class: "faint" }, "no change"), el("p", { class: "faint" }, "click, or press Enter, for more"));
   }
 
   #put({ left, top, size }) {

@@ -1,15 +1,22 @@
-// model.js - what is known of the node, put together from its own documents and from the API.
-// No page here: it could be shown by anything.
+// model.js - what is known, put together from the node's own documents and from the API: which devices
+// there are, on which node, how they are and who has them. No page here: it could be shown by anything.
 
-export const STATES = ["free", "held", "preparing", "unhealthy", "gone"];
-const HISTORY_MAX = 10;
+import { Histories } from "./history.js";
+
+/** What a device is used for, and what is wrong with it: one of each, or nothing wrong. */
+export const USES = ["free", "held", "preparing"];
+export const FAULTS = ["tainted", "unhealthy", "gone"];
+
 const EVENTS_MAX = 1000;
-const HISTORIES_MAX = 20000;
+const KINDS = ["slices", "claims", "pods", "events", "nodes", "rules"];
+/** Taints that keep claims away; one with another effect only tells. */
+const KEEPS_AWAY = /^No(Schedule|Execute)$/;
 
-const { compare } = new Intl.Collator(undefined, { numeric: true }); // gpu-2 before gpu-10
+export const { compare } = new Intl.Collator(undefined, { numeric: true }); // gpu-2 before gpu-10
 
 const keyOf = (object) => object.metadata.uid;
-const podText = (space, name) => (space ? `${space}/${name}` : name);
+export const nameOf = (space, name) => (space ? `${space}/${name}` : name);
+const isOver = (pod) => /^(Succeeded|Failed)$/.test(pod.status?.phase);
 
 function valueText(value) {
   const [kind, content] = Object.entries(value)[0] ?? ["", ""];
@@ -24,30 +31,61 @@ function numaOf(attributes) {
   return "";
 }
 
+const taintText = (taint) => `${taint.key}${taint.value ? `=${taint.value}` : ""}:${taint.effect}`;
+
+function stripsOf(devices) {
+  const strips = new Map();
+  for (const device of devices) {
+    if (!strips.has(device.numa)) strips.set(device.numa, []);
+    strips.get(device.numa).push(device);
+  }
+  return [...strips.entries()]
+    .sort(([a], [b]) => (a === "") - (b === "") || compare(a, b))
+    .map(([numa, list]) => ({ label: numa === "" ? "" : `NUMA ${numa}`, devices: list }));
+}
+
+export function countsOf(devices) {
+  const counts = Object.fromEntries([...USES, ...FAULTS].map((state) => [state, 0]));
+  for (const { use, fault } of devices) {
+    if (use !== "free" || !fault) counts[use]++; // what nobody could be given is not free
+    if (fault) counts[fault]++;
+  }
+  return counts;
+}
+
+/** A device: `holders` are {kind, space, name, text}. */
+function deviceOf(device) {
+  const { use, fault } = device;
+  const state = fault && use === "free" ? fault : fault ? `${use}, ${fault}` : use;
+  return { ...device, state, names: device.holders.map((holder) => holder.text).join(", ") };
+}
+
 export class Model {
   node = {}; // the fields of /davit/v1/node
-  slices = new Map();
-  claims = new Map();
-  pods = new Map();
-  events = new Map();
-  #before = new Map(); // device key: what it was like
-  #history = new Map();
+  #uses = null; // the devices that claims have, until something changes
+  #histories = new Histories();
+
+  constructor() {
+    for (const kind of KINDS) this[kind] = new Map();
+  }
 
   /** For someone else, who may see other things. */
   clear() {
     this.node = {};
-    for (const kind of ["slices", "claims", "pods", "events"]) this[kind] = new Map();
-    this.#before.clear();
-    this.#history.clear();
+    for (const kind of KINDS) this[kind] = new Map();
+    this.#uses = null;
+    this.#histories.clear();
   }
 
   setNode(doc) {
     Object.assign(this.node, doc);
+    this.#uses = null;
   }
 
   setAll(kind, objects) {
     const kept = kind === "events" ? Model.#newest(objects).slice(0, EVENTS_MAX).reverse() : objects;
     this[kind] = new Map(kept.map((object) => [keyOf(object), object]));
+    this.#uses = null;
   }
 
   change(kind, type, object) {
@@ -56,113 +94,138 @@ export class Model {
     if (kind === "events" && this.events.size > EVENTS_MAX) {
       this.events.delete(this.events.keys().next().value); // the one that has not changed for longest
     }
+    this.#uses = null;
+  }
+
+  // ---- nodes ----
+
+  /** The names of all nodes, this one first. */
+  nodeNames() {
+    const own = this.node.node_name;
+    const others = [...this.nodes.values()].map((node) => node.metadata.name).filter((name) => name !== own);
+    return [own, ...others.sort(compare)];
+  }
+
+  nodeObject(name) {
+    return [...this.nodes.values()].find((node) => node.metadata.name === name);
+  }
+
+  /** Why a node takes no pods; "": it does, or nobody says so. */
+  nodeTrouble(name) {
+    const node = this.nodeObject(name);
+    const ready = (node?.status?.conditions ?? []).find((condition) => condition.type === "Ready");
+    if (ready && ready.status !== "True") return ready.message || ready.reason || "not ready";
+    return node?.spec?.unschedulable ? "cordoned: no new pods" : "";
+  }
+
+  isReady(name) {
+    const ready = (this.nodeObject(name)?.status?.conditions ?? []).find((condition) => condition.type === "Ready");
+    return name === this.node.node_name || !ready || ready.status === "True";
   }
 
   // ---- devices ----
 
-  /** [{key, title, note, isBad, strips: [{label, devices}], counts, n}] */
-  groups() {
-    const groups = [...this.#pluginGroups(), ...this.#poolGroups()];
-    const seen = new Set();
+  /** The devices of a node: [{key, title, note, isBad, use, strips: [{label, devices}], counts, n}] */
+  groups(name) {
+    const isOwn = name === this.node.node_name;
+    const groups = [...(isOwn ? this.#pluginGroups() : this.#capacityGroups(name)), ...this.#poolGroups(name)];
     for (const group of groups) {
-      group.counts = Object.fromEntries(STATES.map((state) => [state, 0]));
-      group.n = 0;
-      for (const strip of group.strips) {
-        for (const device of strip.devices) {
-          group.counts[device.state]++;
-          group.n++;
-          seen.add(device.key);
-          this.#remember(device);
-        }
-      }
+      const devices = group.strips.flatMap((strip) => strip.devices);
+      group.counts = countsOf(devices);
+      group.n = devices.length;
+      if (isOwn) group.past = this.#pastOf(group);
     }
-    for (const key of this.#before.keys()) if (!seen.has(key)) this.#forget(key);
+    if (isOwn) this.#histories.see(groups.flatMap((group) => group.strips.flatMap((strip) => strip.devices)));
     return groups;
   }
 
   history(key) {
-    return this.#history.get(key) ?? [];
+    return this.#histories.of(key);
   }
 
-  #note(key, text) {
-    const list = this.#history.get(key) ?? [];
-    list.unshift({ at: Date.now(), text });
-    list.length = Math.min(list.length, HISTORY_MAX);
-    this.#history.delete(key);
-    this.#history.set(key, list); // at the end
-    if (this.#history.size > HISTORIES_MAX) this.#history.delete(this.#history.keys().next().value);
-  }
-
-  #remember(device) {
-    const now = `${device.state}\n${device.holders.join(", ")}`;
-    const before = this.#before.get(device.key);
-    this.#before.set(device.key, now);
-    if (before === undefined) {
-      if (this.#history.has(device.key)) this.#note(device.key, `back, ${device.state}`);
-    } else if (before !== now) {
-      const [state, holders] = before.split("\n");
-      const change = state === device.state ? device.state : `${state} → ${device.state}`;
-      const holder = device.holders.length ? `, ${device.holders.join(", ")}` : holders && `, was ${holders}`;
-      this.#note(device.key, change + holder);
-    }
-  }
-
-  #forget(key) {
-    this.#before.delete(key);
-    this.#note(key, "no longer listed");
-  }
-
-  static #strips(devices) {
-    const strips = new Map();
-    for (const device of devices) {
-      if (!strips.has(device.numa)) strips.set(device.numa, []);
-      strips.get(device.numa).push(device);
-    }
-    return [...strips.entries()]
-      .sort(([a], [b]) => (a === "") - (b === "") || compare(a, b))
-      .map(([numa, list]) => ({ label: numa === "" ? "" : `NUMA ${numa}`, devices: list }));
+  /** How many of its devices were held during the last hour: {step_ms, held}, the newest last. */
+  #pastOf({ resource, driver, pool }) {
+    const uses = this.node.uses ?? [];
+    const found = resource ? uses.find((use) => use.resource === resource)
+      : uses.find((use) => use.driver === driver && use.pool === pool);
+    return { stepMs: Number(this.node.use_step_ms ?? 0), held: (found?.held ?? []).map(Number) };
   }
 
   #pluginGroups() {
     return (this.node.resources ?? []).map((resource) => {
       const isGone = resource.removed || !resource.connected;
       const devices = resource.devices.map((device) => {
-        const holders = device.holders.map((holder) =>
-          `${podText(holder.pod.namespace, holder.pod.name || holder.pod.uid)} (${holder.container})`);
-        let state = holders.length ? "held" : "free";
-        if (!device.healthy) state = "unhealthy";
-        if (isGone) state = "gone";
-        return {
-          key: `${resource.name} ${device.id}`, id: device.id, state, holders,
-          numa: device.numa_nodes.join(","), facts: [["resource", resource.name]],
-        };
+        const holders = device.holders.map((holder) => this.#holder(holder));
+        return deviceOf({
+          key: `${resource.name} ${device.id}`, id: device.id, holders, numa: device.numa_nodes.join(","),
+          use: holders.length ? "held" : "free", fault: isGone ? "gone" : device.healthy ? "" : "unhealthy",
+          facts: [["resource", resource.name]],
+        });
       });
       let note = "";
       if (resource.removed) note = "removed";
       else if (isGone) note = "plugin gone";
-      return { key: `plugin ${resource.name}`, title: resource.name, note, isBad: isGone, strips: Model.#strips(devices) };
+      return {
+        key: `plugin ${resource.name}`, title: resource.name, note, isBad: isGone, strips: stripsOf(devices), resource: resource.name,
+      };
     });
   }
 
-  #isHere(object) {
-    return object.allNodes === true || object.nodeSelector !== undefined || object.nodeName === this.node.node_name;
+  /** Who holds a plugin's device: a pod, or a lease, which the node keeps as a pod of its name. */
+  #holder({ pod, container }) {
+    const lease = (this.node.leases ?? []).find((one) => pod.name === `lease-${one.id}`);
+    if (lease) return { kind: "lease", space: "", name: lease.id, text: `lease ${lease.id} of ${lease.user}` };
+    const name = pod.name || pod.uid;
+    return { kind: "pod", space: pod.namespace, name, text: `${nameOf(pod.namespace, name)} (${container})` };
   }
 
-  /** "driver pool device": what claims say of it. */
-  #uses() {
+  /** Of another node the API knows how many devices of a plugin there are, and which pods have some: not which. */
+  #capacityGroups(name) {
+    const { capacity = {}, allocatable = {} } = this.nodeObject(name)?.status ?? {};
+    const resources = Object.keys(capacity).filter((key) => key.includes("/") && Number(capacity[key]) > 0);
+    const isGone = !this.isReady(name);
+    return resources.sort(compare).map((resource) => {
+      const holders = this.#podsWith(resource, name);
+      const n = Number(capacity[resource]);
+      const nGood = Number(allocatable[resource] ?? 0);
+      const devices = Array.from({ length: n }, (_, i) => deviceOf({
+        key: `${name} ${resource} ${i}`, id: `${resource} ${i + 1} of ${n}`, numa: "", facts: [["node", name], ["resource", resource]],
+        holders: i < holders.length ? [holders[i]] : [], use: i < holders.length ? "held" : "free",
+        fault: isGone ? "gone" : i >= nGood ? "unhealthy" : "",
+      }));
+      return { key: `${name} ${resource}`, title: resource, note: "by number", isBad: false, strips: stripsOf(devices) };
+    });
+  }
+
+  #podsWith(resource, node) {
+    return [...this.pods.values()].filter((pod) => pod.spec.nodeName === node && !isOver(pod)).flatMap((pod) => {
+      const sum = pod.spec.containers.reduce((n, container) => n + Number(container.resources?.limits?.[resource] ?? 0), 0);
+      const { namespace: space, name } = pod.metadata;
+      return Array.from({ length: sum }, () => ({ kind: "pod", space, name, text: nameOf(space, name) }));
+    });
+  }
+
+  static #isOn(node, object) {
+    return object.allNodes === true || object.nodeSelector !== undefined || object.nodeName === node;
+  }
+
+  /** "driver pool device": the claims that have it, by their names. */
+  #usesOfDevices() {
+    if (this.#uses) return this.#uses;
     const uses = new Map();
     const add = (key, use) => {
       if (!uses.has(key)) uses.set(key, new Map());
       const of = uses.get(key);
-      of.set(use.claim, { ...of.get(use.claim), ...use });
+      const name = nameOf(use.space, use.claim);
+      of.set(name, { ...of.get(name), ...use });
     };
-    const onNode = new Map((this.node.claims ?? []).map((claim) => [podText(claim.namespace, claim.name), claim]));
+    const onNode = this.claimsOnNode();
     for (const claim of this.claims.values()) {
-      const name = podText(claim.metadata.namespace, claim.metadata.name);
-      const { state, error } = onNode.get(name) ?? {}; // which lists devices once they are prepared
+      const { namespace: space, name } = claim.metadata;
+      const { state, error } = onNode.get(nameOf(space, name)) ?? {}; // which lists devices once they are prepared
       for (const result of claim.status?.allocation?.devices?.results ?? []) {
         add(`${result.driver} ${result.pool} ${result.device}`, {
-          claim: name, pods: (claim.status.reservedFor ?? []).map((ref) => ref.name), state, error,
+          space, claim: name, pods: (claim.status.reservedFor ?? []).map((ref) => ref.name), state, error,
         });
       }
     }
@@ -170,25 +233,38 @@ export class Model {
       for (const driver of claim.drivers) {
         for (const device of driver.devices) {
           add(`${driver.name} ${device.pool} ${device.device}`, {
-            claim: podText(claim.namespace, claim.name), pods: claim.pods.map((pod) => pod.name || pod.uid),
+            space: claim.namespace, claim: claim.name, pods: claim.pods.map((pod) => pod.name || pod.uid),
             state: claim.state, error: claim.error, health: device.health, message: device.message,
           });
         }
       }
     }
+    this.#uses = uses;
     return uses;
   }
 
-  #poolDevice(key, device, isGone, uses) {
-    const of = [...(uses.get(key)?.values() ?? [])];
-    const facts = [];
-    let state = of.length ? "held" : "free";
-    if (of.some((use) => use.state && use.state !== "prepared")) state = "preparing";
-    if (of.some((use) => use.health === "Unhealthy")) state = "unhealthy";
-    if (isGone) state = "gone";
-    for (const taint of device.taints ?? []) {
-      facts.push(["taint", `${taint.key}${taint.value ? `=${taint.value}` : ""}:${taint.effect}`]);
-    }
+  claimsOnNode() {
+    return new Map((this.node.claims ?? []).map((claim) => [nameOf(claim.namespace, claim.name), claim]));
+  }
+
+  /** What keeps claims from a device: its own taints, and those of rules that are about it. */
+  #taintsOf(driver, pool, device) {
+    const fits = (want, is) => !want || want === is;
+    const rules = [...this.rules.values()].filter(({ spec }) => {
+      const wanted = spec.deviceSelector ?? {};
+      return fits(wanted.driver, driver) && fits(wanted.pool, pool) && fits(wanted.device, device.name);
+    });
+    return [...(device.taints ?? []), ...rules.map((rule) => rule.spec.taint)];
+  }
+
+  #poolDevice(pool, device, isGone) {
+    const key = `${pool.driver} ${pool.name} ${device.name}`;
+    const of = [...(this.#usesOfDevices().get(key)?.values() ?? [])];
+    const taints = this.#taintsOf(pool.driver, pool.name, device);
+    const facts = taints.map((taint) => ["taint", taintText(taint)]);
+    let fault = taints.some((taint) => KEEPS_AWAY.test(taint.effect)) ? "tainted" : "";
+    if (of.some((use) => use.health === "Unhealthy")) fault = "unhealthy";
+    if (isGone) fault = "gone";
     for (const use of of) {
       if (use.state) facts.push(["on the node", use.state]);
       if (use.health && use.health !== "Unknown") {
@@ -198,10 +274,14 @@ export class Model {
     }
     for (const [name, value] of Object.entries(device.attributes ?? {})) facts.push([name, valueText(value)]);
     for (const [name, value] of Object.entries(device.capacity ?? {})) facts.push([name, value.value ?? String(value)]);
-    return {
-      key, id: device.name, state, facts, numa: numaOf(device.attributes),
-      holders: of.map((use) => `${use.claim}${use.pods.length ? ` (${use.pods.join(", ")})` : ""}`),
-    };
+    return deviceOf({
+      key, id: device.name, facts, fault, numa: numaOf(device.attributes),
+      use: of.some((use) => use.state && use.state !== "prepared") ? "preparing" : of.length ? "held" : "free",
+      holders: of.map((use) => ({
+        kind: "claim", space: use.space, name: use.claim, pods: use.pods,
+        text: `${nameOf(use.space, use.claim)}${use.pods.length ? ` (${use.pods.join(", ")})` : ""}`,
+      })),
+    });
   }
 
   /** What is held on this node, whatever slices say of it. */
@@ -221,173 +301,37 @@ export class Model {
     }
   }
 
-  #poolGroups() {
-    const pools = new Map(); // of the newest generation
+  /** The pools of a node, of their newest generation. */
+  #poolsOf(node) {
+    const pools = new Map();
     for (const { spec } of this.slices.values()) {
-      if (!spec.perDeviceNodeSelection && !this.#isHere(spec)) continue;
+      if (!spec.perDeviceNodeSelection && !Model.#isOn(node, spec)) continue;
       const key = `${spec.driver} ${spec.pool.name}`;
       const pool = pools.get(key);
-      const devices = (spec.devices ?? []).filter((device) => !spec.perDeviceNodeSelection || this.#isHere(device));
+      const devices = (spec.devices ?? []).filter((device) => !spec.perDeviceNodeSelection || Model.#isOn(node, device));
       if (!pool || pool.generation < spec.pool.generation) {
         pools.set(key, { driver: spec.driver, name: spec.pool.name, generation: spec.pool.generation, devices });
       } else if (pool.generation === spec.pool.generation) {
         pool.devices.push(...devices);
       }
     }
-    this.#addHeld(pools);
-    const uses = this.#uses();
-    return [...pools.entries()].sort(([a], [b]) => compare(a, b)).map(([key, pool]) => {
+    if (node === this.node.node_name) this.#addHeld(pools);
+    return pools;
+  }
+
+  #poolGroups(node) {
+    const isOwn = node === this.node.node_name;
+    return [...this.#poolsOf(node).entries()].sort(([a], [b]) => compare(a, b)).map(([key, pool]) => {
       const plugin = (this.node.plugins ?? []).find((p) => p.type === "DRAPlugin" && p.name === pool.driver);
-      const isGone = !plugin || plugin.state !== "registered";
+      const isGone = isOwn ? !plugin || plugin.state !== "registered" : !this.isReady(node);
       const devices = pool.devices
         .sort((a, b) => compare(a.name, b.name))
-        .map((device) => this.#poolDevice(`${key} ${device.name}`, device, isGone, uses));
+        .map((device) => this.#poolDevice(pool, device, isGone));
       return {
-        key: `pool ${key}`, title: pool.driver, note: isGone ? `pool ${pool.name}, driver not here` : `pool ${pool.name}`,
-        isBad: isGone, strips: Model.#strips(devices),
+        key: `pool ${key}`, title: pool.driver, driver: pool.driver, pool: pool.name, isBad: isGone, strips: stripsOf(devices),
+        note: isOwn && isGone ? `pool ${pool.name}, driver not here` : `pool ${pool.name}`,
       };
     });
-  }
-
-  // ---- claims ----
-
-  /** "namespace/claim": the pods that use it. */
-  #podsByClaim() {
-    const pods = new Map();
-    for (const pod of this.pods.values()) {
-      const refs = [
-        ...(pod.spec.resourceClaims ?? []), ...(pod.status?.resourceClaimStatuses ?? []),
-        pod.status?.extendedResourceClaimStatus,
-      ];
-      for (const name of new Set(refs.map((ref) => ref?.resourceClaimName).filter(Boolean))) {
-        const key = podText(pod.metadata.namespace, name);
-        if (!pods.has(key)) pods.set(key, []);
-        pods.get(key).push(pod);
-      }
-    }
-    return pods;
-  }
-
-  /** "namespace/claim": the newest event about it. */
-  #eventsByClaim() {
-    const events = new Map();
-    for (const event of this.sortedEvents()) {
-      const about = event.involvedObject;
-      const key = podText(about?.namespace, about?.name);
-      if (about?.kind === "ResourceClaim" && !events.has(key)) events.set(key, event);
-    }
-    return events;
-  }
-
-  /** Why an unallocated claim waits, by those who know. */
-  static #whyPending(pods, event) {
-    const reasons = [];
-    for (const pod of pods) {
-      const condition = (pod.status?.conditions ?? []).find((c) => c.type === "PodScheduled" && c.status === "False");
-      if (condition?.message) reasons.push(`${pod.metadata.name}: ${condition.message}`);
-    }
-    if (event) reasons.push(`${event.reason}: ${event.message}`);
-    if (reasons.length) return [...new Set(reasons)].join("\n");
-    return pods.length ? "not scheduled yet" : "no pod uses it";
-  }
-
-  /** Why an allocated claim has not come to the node yet: what the pods wait for that it is reserved for. */
-  #whyNotHere(claim) {
-    const names = new Set((claim.status.reservedFor ?? []).map((ref) => ref.name));
-    return (this.node.pods ?? [])
-      .filter(({ pod, awaited }) => awaited && pod.namespace === claim.metadata.namespace && names.has(pod.name))
-      .map(({ pod, awaited }) => `${pod.name}: waits for ${awaited}`).join("\n");
-  }
-
-  /** [{space, name, state, devices, pods, why}], those that wait first. */
-  claimRows() {
-    const onNode = new Map((this.node.claims ?? []).map((claim) => [podText(claim.namespace, claim.name), claim]));
-    const podsOf = this.#podsByClaim();
-    const eventOf = this.#eventsByClaim();
-    const rows = [];
-    for (const claim of this.claims.values()) {
-      const key = podText(claim.metadata.namespace, claim.metadata.name);
-      const node = onNode.get(key);
-      const allocation = claim.status?.allocation;
-      const pods = podsOf.get(key) ?? [];
-      onNode.delete(key);
-      rows.push({
-        space: claim.metadata.namespace, name: claim.metadata.name,
-        state: node?.state ?? (claim.metadata.deletionTimestamp ? "terminating" : allocation ? "allocated" : "pending"),
-        devices: (allocation?.devices?.results ?? []).map((result) => result.device),
-        pods: (claim.status?.reservedFor ?? []).map((ref) => ref.name).concat(allocation ? [] : pods.map((pod) => pod.metadata.name)),
-        why: node ? node.error || (node.state === "wanted" && allocation && this.#whyNotHere(claim)) ||
-            (node.awaited && `waits for ${node.awaited}`)
-          : allocation ? this.#whyNotHere(claim) : Model.#whyPending(pods, eventOf.get(key)),
-      });
-    }
-    for (const claim of onNode.values()) { // the API does not have it, or does not show it to us
-      rows.push({
-        space: claim.namespace, name: claim.name, state: claim.state,
-        devices: claim.drivers.flatMap((driver) => driver.devices.map((device) => device.device)),
-        pods: claim.pods.map((pod) => pod.name || pod.uid),
-        why: claim.error || (claim.awaited && `waits for ${claim.awaited}`),
-      });
-    }
-    return rows.sort((a, b) => Boolean(b.why) - Boolean(a.why) || compare(a.space, b.space) || compare(a.name, b.name));
-  }
-
-  // ---- pods ----
-
-  /** Leases beside pods: who holds what without one, or waits for it. */
-  #leaseRows() {
-    return (this.node.leases ?? []).map((lease) => {
-      const command = (lease.command[0] ?? "").split("/").pop();
-      let why = "";
-      if (lease.place) why = `waits for ${lease.wanted}, ${lease.place} in the queue`;
-      else if (lease.end_reason) why = `ends: ${lease.end_reason}`;
-      return {
-        space: "lease", name: `${lease.id}${command && ` ${command}`} of ${lease.user}`, phase: "", state: lease.state,
-        since: lease.since_ms, why,
-      };
-    });
-  }
-
-  /** The node's own, those that no node has yet, and leases, which hold devices by pods of their names. */
-  podRows() {
-    const onNode = new Map((this.node.pods ?? []).map((status) => [podText(status.pod.namespace, status.pod.name), status]));
-    const rows = this.#leaseRows();
-    for (const lease of this.node.leases ?? []) onNode.delete(podText("default", `lease-${lease.id}`));
-    for (const pod of this.pods.values()) {
-      const key = podText(pod.metadata.namespace, pod.metadata.name);
-      const node = onNode.get(key);
-      if (!node && pod.spec.nodeName && pod.spec.nodeName !== this.node.node_name) continue;
-      const condition = (pod.status?.conditions ?? []).find((c) => c.type === "PodScheduled" && c.status === "False");
-      onNode.delete(key);
-      rows.push({
-        space: pod.metadata.namespace, name: pod.metadata.name,
-        phase: pod.metadata.deletionTimestamp ? "terminating" : pod.status?.phase ?? "Pending",
-        state: node?.state ?? "", since: node?.since_ms ?? Date.parse(pod.metadata.creationTimestamp),
-        why: (node?.awaited && `waits for ${node.awaited}`) || Model.#troubleOf(node) || condition?.message ||
-          [pod.status?.reason, pod.status?.message].filter(Boolean).join(": "),
-      });
-    }
-    for (const status of onNode.values()) {
-      rows.push({
-        space: status.pod.namespace, name: status.pod.name || status.pod.uid, phase: "", state: status.state,
-        since: status.since_ms, why: (status.awaited && `waits for ${status.awaited}`) || Model.#troubleOf(status),
-      });
-    }
-    return rows.sort((a, b) => Boolean(b.why) - Boolean(a.why) || b.since - a.since);
-  }
-
-  /** "main: example.com/gpu gpu0 Unhealthy": what a pod holds and is not well. */
-  static #troubleOf(status) {
-    const bad = [];
-    for (const container of status?.containers ?? []) {
-      for (const resource of container.resources) {
-        for (const device of resource.devices) {
-          if (device.health !== "Unhealthy") continue;
-          bad.push(`${container.container}: ${resource.resource} ${device.id} ${device.health}`);
-        }
-      }
-    }
-    return bad.join(", ");
   }
 
   // ---- events ----
@@ -403,5 +347,10 @@ export class Model {
 
   sortedEvents() {
     return Model.#newest([...this.events.values()]);
+  }
+
+  eventsAbout(kind, space, name) {
+    return this.sortedEvents().filter(({ involvedObject: about }) =>
+      about?.kind === kind && (about.namespace ?? "") === space && about.name === name);
   }
 }

@@ -29,12 +29,33 @@ export function clock(at) {
 
 /** How a word that says how something is looks; "" for most. */
 export function tone(word) {
-  if (/^(Running|Succeeded|prepared|admitted|running|registered|Healthy|Normal|there|allocated)$/.test(word)) return "good";
-  if (/^(Pending|pending|waiting|wanted|preparing|unpreparing|terminating|admitting|starting|pulling|ending|connecting|registering|Unknown)$/.test(word)) return "warn";
-  if (/^(Failed|failing|gone|removed|Unhealthy|Warning|refused)$/.test(word)) return "bad";
+  if (/^(Running|Succeeded|prepared|admitted|running|registered|Healthy|Normal|there|allocated|held|ready)$/.test(word)) return "good";
+  if (/^(Pending|pending|waiting|wanted|preparing|unpreparing|terminating|admitting|taking|starting|pulling|ending|connecting|registering|Unknown)$/.test(word)) return "warn";
+  if (/^(Failed|failing|gone|removed|Unhealthy|Warning|refused|not ready)$/.test(word)) return "bad";
   return "";
 }
+
+export const word = (text) => text && el("span", { class: `word ${tone(text)}` }, text);
 
 export function named(space, name) {
   return space ? el("span", {}, el("span", { class: "space" }, `${space}/`), name) : el("span", {}, name);
 }
+
+/** Where the page shows something: it is in the address, so that it can be gone back from, and sent. */
+export const placeOf = (kind, space, name) => `#show=${encodeURIComponent(`${kind}:${space}/${name}`)}`;
+
+/** A link to what the page knows of something. */
+export function linkTo(kind, space, name, text) {
+  return el("a", { href: placeOf(kind, space, name) }, text ?? named(space, name));
+}
+
+/** Elements with ", " between them; of many, the first and how many more. */
+export function several(elements, max = 4) {
+  const shown = elements.length > max + 1 ? elements.slice(0, max) : elements;
+  const list = shown.flatMap((element, i) => (i ? [", ", element] : [element]));
+  if (shown.length < elements.length) list.push(` and ${elements.length - shown.length} more`);
+  return list;
+}
+
+/** A command to be typed. */
+export const command = (text) => el("code", { class: "command" }, text);

@@ -54,6 +54,27 @@ async function ask(url, token, signal) {
   throw new Refused(response.status, message);
 }
 
+export async function fetchJson(url, token, signal) {
+  return (await ask(url, token, signal)).json();
+}
+
+export async function fetchText(url, token, signal) {
+  return (await ask(url, token, signal)).text();
+}
+
+const SESSION_S = 12 * 3600; // a working day
+
+/** Changes the token of a link for one of this tab, and ends the former: a link signs in once. */
+export async function exchange(token, id) {
+  const headers = { Authorization: `Bearer ${token}`, "Content-Type": "application/json" };
+  const body = JSON.stringify({ admin: "page", lifetimeSeconds: SESSION_S });
+  const answer = await fetch("/davit/v1/tokens", { method: "POST", headers, body, cache: "no-store" });
+  if (!answer.ok) throw new Refused(answer.status, "This link was used already, or is too old: davit ui prints another.");
+  const made = await answer.json();
+  await fetch(`/davit/v1/tokens/${encodeURIComponent(id)}`, { method: "DELETE", headers });
+  return made.token;
+}
+
 /**
  * Something that is watched for ever: `run(signal, good)` reads it once and calls good() when data
  * came. `told(state, ms, error)`: "live", "waiting" for the next try, "refused" for good.
@@ -126,6 +147,23 @@ async function listAll(path, params, token, signal) {
     more = list.metadata.continue ?? "";
   } while (more);
   return { items, version };
+}
+
+/** Objects of a kind that changes seldom: listed every so often, so that it takes no connection for itself. */
+export function pollSource(path, params, token, everyMs, onlist, told) {
+  return new Source(async (abort, good) => {
+    for (;;) {
+      onlist((await listAll(path, params(), token(), abort.signal)).items);
+      good();
+      await new Promise((resolve, reject) => {
+        const timer = setTimeout(resolve, everyMs);
+        abort.signal.addEventListener("abort", () => {
+          clearTimeout(timer);
+          reject(new Error("stopped"));
+        });
+      });
+    }
+  }, told);
 }
 
 /** Objects of a kind: `onlist(items)`, then `onchange(type, object)`. */

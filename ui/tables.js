@@ -1,7 +1,7 @@
-// tables.js - claims, pods, events and plugins as tables.
+// tables.js - what waits, claims, pods, leases, events and plugins as tables.
 
 import { Model } from "./model.js";
-import { age, byId, el, named, tone } from "./page.js";
+import { age, byId, command, el, linkTo, named, placeOf, several, word } from "./page.js";
 
 const ROWS_MAX = 200;
 
@@ -25,18 +25,23 @@ class Table {
     this.section.append(this.scroll, this.more);
   }
 
-  set(rows, wanted, note = "") {
+  set(rows, wanted, note = "", hint = "") {
     const found = wanted ? rows.filter((row) => JSON.stringify(row).toLowerCase().includes(wanted)) : rows;
     const shown = found.slice(0, ROWS_MAX);
-    const now = JSON.stringify([shown, found.length, rows.length, note, Math.floor(Date.now() / 10000)]);
+    const now = JSON.stringify([shown, found.length, rows.length, note, hint, Math.floor(Date.now() / 10000)]);
     if (now === this.#before) return;
     this.#before = now;
     this.count.textContent = found.length === rows.length ? `${rows.length || ""}` : `${found.length} of ${rows.length}`;
     this.scroll.hidden = !found.length;
     this.more.hidden = found.length > 0 && found.length <= ROWS_MAX;
-    if (found.length) this.more.textContent = `and ${found.length - ROWS_MAX} more`;
-    else this.more.textContent = note || (rows.length ? "None fits the filter." : this.empty);
+    this.more.replaceChildren(...this.#moreText(found.length, rows.length, note, hint));
     this.body.replaceChildren(...shown.map((row) => el("tr", {}, ...this.cells(row).map((cell, i) => Table.#cell(cell, this.heads[i])))));
+  }
+
+  #moreText(nFound, nRows, note, hint) {
+    if (nFound) return [`and ${nFound - ROWS_MAX} more`];
+    if (note || nRows) return [note || "None fits the filter."];
+    return hint ? [`${this.empty} `, command(hint)] : [this.empty];
   }
 
   /** An empty one is left out where rows are blocks. */
@@ -49,51 +54,84 @@ class Table {
   }
 }
 
-const word = (text) => text && el("span", { class: tone(text) || undefined }, text);
-/** "a, b, c and 4 more" */
-function several(names) {
-  return names.length > 4 ? `${names.slice(0, 4).join(", ")} and ${names.length - 4} more` : names.join(", ");
+const link = (row) => linkTo(row.kind, row.space, row.name);
+const deviceLinks = (devices) => several(devices.map(({ key, id }) => el("a", { href: placeOf("device", "", key), class: "id" }, id)));
+const podLinks = (row) => several(row.pods.map((pod) => linkTo("pod", row.space, pod, pod)));
+const leaseText = (row) => [linkTo("lease", "", row.name), ` ${row.command.split(" ")[0].split("/").pop()} of ${row.user}`];
+
+function lines(text) {
+  return (text || "").split("\n").filter(Boolean).map((line) => el("div", {}, line));
 }
 
 export class Tables {
-  constructor(model) {
+  constructor(model, rows) {
     this.model = model;
-    this.claims = new Table("claims", ["Claim", "State", "Devices", "Pods", "Why it waits"], "No claims.", (row) => [
-      ["cut", named(row.space, row.name)], ["tight", word(row.state)], ["id cut", several(row.devices)], ["cut", several(row.pods)],
-      ["text", ...lines(row.why)],
+    this.rows = rows;
+    this.waiting = new Table("waiting", ["What", "Why it waits", "Since"], "", (row) => [
+      ["what", el("span", { class: "kind" }, row.kind), ...(row.kind === "lease" ? leaseText(row) : [link(row)])],
+      ["text", ...lines(row.why)], ["tight faint", age(row.since)],
     ]);
-    this.pods = new Table("pods", ["Pod", "Phase", "On the node", "Age", "Note"], "No pods.", (row) => [
-      ["cut", named(row.space, row.name)], ["tight", word(row.phase)], ["tight", word(row.state)], ["tight faint", age(row.since)],
-      ["text", row.why],
+    this.claims = new Table("claims", ["Claim", "State", "Devices", "Pods"], "No claims. A claim asks for devices by what they are:", (row) => [
+      ["cut", link(row)], ["tight", word(row.state)], ["cut", ...deviceLinks(row.devices)], ["cut", ...podLinks(row)],
+    ]);
+    this.pods = new Table("pods", ["Pod", "Phase", "On the node", "Age"], "No pods. A pod that wants devices:", (row) => [
+      ["cut", link(row)], ["tight", word(row.phase)],
+      ["tight", row.state ? word(row.state) : row.node && row.node !== this.model.node.node_name ? row.node : ""],
+      ["tight faint", age(row.since)],
+    ]);
+    this.leases = new Table("leases", ["Lease", "State", "Devices", "Age"], "No leases. A command with a device of its own, until it ends:", (row) => [
+      ["cut", ...leaseText(row)], ["tight", word(row.state)], ["cut", ...deviceLinks(row.devices)], ["tight faint", age(row.since)],
     ]);
     this.events = new Table("events", ["When", "Reason", "Object", "Message"], "No events.", (row) => [
       ["tight faint", age(row.at)], ["", el("span", { class: row.type === "Warning" ? "warn" : undefined }, row.reason)],
-      ["cut", row.object], ["text", row.message, row.count > 1 ? el("span", { class: "faint" }, ` ×${row.count}`) : ""],
+      ["cut", Tables.#objectOf(row)], ["text", row.message, row.count > 1 ? el("span", { class: "faint" }, ` ×${row.count}`) : ""],
     ]);
-    this.plugins = new Table("plugins", ["Plugin", "Type", "State", "Note"], "No plugins.", (row) => [
-      ["", row.name], ["tight faint", row.type], ["tight", word(row.state)], ["text", row.note],
+    this.plugins = new Table("plugins", ["Plugin", "Type", "State", "Note"], "No plugins. Those that try to register, and why they may not:", (row) => [
+      ["cut", row.name], ["tight faint", row.type], ["tight", word(row.state)], ["text", row.note],
     ]);
   }
 
-  set(wanted, refusals) {
-    const { model } = this;
-    this.claims.set(model.claimRows(), wanted, refusals.claims);
-    this.pods.set(model.podRows(), wanted, refusals.pods);
-    this.events.set(model.sortedEvents().map((event) => ({
+  static #objectOf({ about, space, object }) {
+    const kinds = { ResourceClaim: "claim", Pod: "pod" };
+    const text = el("span", {}, el("span", { class: "kind" }, kinds[about] ?? about), named("", object));
+    return kinds[about] ? linkTo(kinds[about], space, object, text) : text;
+  }
+
+  /** Of a node; of all without a name. */
+  set(nodeName, groups, wanted, refusals) {
+    const { model, rows } = this;
+    const waiting = rows.waiting(nodeName);
+    const isOwn = !nodeName || nodeName === model.node.node_name;
+    const here = nodeName && model.nodeNames().length > 1
+      ? new Set(groups.flatMap((group) => group.strips.flatMap((strip) => strip.devices.map((device) => device.key)))) : null;
+    const claims = rows.claims().filter((row) => !here || !row.devices.length || row.devices.some(({ key }) => here.has(key)));
+    const resource = groups.find((group) => group.resource)?.resource ?? "example.com/gpu";
+    byId("waiting").hidden = !waiting.length;
+    this.waiting.set(waiting, wanted);
+    this.claims.set(claims, wanted, refusals.claims, "davit apply -f claim.yaml");
+    this.pods.set(rows.pods(nodeName), wanted, refusals.pods, "davit apply -f pod.yaml");
+    byId("leases").hidden = !isOwn;
+    this.leases.set(rows.leases(), wanted, "", `davit run ${resource}=1 -- COMMAND`);
+    this.#setEvents(wanted, refusals);
+    byId("plugins").hidden = !isOwn;
+    this.#setPlugins(wanted);
+  }
+
+  #setEvents(wanted, refusals) {
+    this.events.set(this.model.sortedEvents().map((event) => ({
       at: Model.timeOf(event), type: event.type, reason: event.reason ?? "", message: event.message ?? "",
-      object: `${event.involvedObject?.kind ?? ""} ${event.involvedObject?.name ?? ""}`,
+      about: event.involvedObject?.kind ?? "", space: event.involvedObject?.namespace ?? "", object: event.involvedObject?.name ?? "",
       count: event.series?.count ?? event.count ?? 1,
     })), wanted, refusals.events);
-    this.plugins.set((model.node.plugins ?? []).map((plugin) => {
+  }
+
+  #setPlugins(wanted) {
+    this.plugins.set((this.model.node.plugins ?? []).map((plugin) => {
       const isLost = plugin.type === "DRAPlugin" && plugin.state === "registered" && !plugin.connected;
       return {
         name: plugin.name || plugin.socket, type: plugin.type, state: plugin.state,
         note: plugin.error || [plugin.service, isLost && "not connected"].filter(Boolean).join(", "),
       };
-    }), wanted);
+    }), wanted, "", "davit plugins");
   }
-}
-
-function lines(text) {
-  return (text || "").split("\n").filter(Boolean).map((line) => el("div", {}, line));
 }

@@ -62,9 +62,9 @@ def test_the_node_as_a_map(node, api, browser, tmp_path):
     gpus = populate(node, api)
     browser.tell("open", url=node.url(node.token))
     browser.until_text("#link", "live")
-    browser.until_legend(free=17, held=6, unhealthy=1, preparing=0, gone=0)
-    browser.until_text("#claims", "AllocationFailed")
-    browser.until_text("#pods", "1 cannot allocate all claims")
+    browser.until_legend(free=17, held=6, unhealthy=1, preparing=0, tainted=0, gone=0)
+    browser.until_text("#waiting", "AllocationFailed")
+    browser.until_text("#waiting", "1 cannot allocate all claims")
 
     assert browser.eval("location.hash + location.search") == ""
     assert browser.text("#node") == "n1"
@@ -72,8 +72,9 @@ def test_the_node_as_a_map(node, api, browser, tmp_path):
     assert "example.com/nic" in browser.text("#devices") and GPU in browser.text("#devices")
     claims = browser.text("#claims")
     assert "fast" in claims and "prepared" in claims and "device-2" in claims
-    assert "wants-big: 0/1 nodes are available" in claims
-    assert "late-0: waits for" in claims and "nic.example.com" in claims
+    waiting = browser.text("#waiting")
+    assert "late-0" in waiting and "waits for" in waiting and "nic.example.com" in waiting
+    assert waiting.count("1 cannot allocate all claims") == 1  # of the pod, not again of its claim
     browser.tell("shot", path=str(tmp_path / "light.png"), whole=True)
 
     # Who holds it, and what has happened to it while the page looks.
@@ -81,17 +82,20 @@ def test_the_node_as_a_map(node, api, browser, tmp_path):
     card = browser.text("#card")
     assert "virtual-0" in card and "default/train-0 (main)" in card and "no change" in card
     gpus.must("health virtual-0 unhealthy")
-    browser.until_legend(held=5, unhealthy=2)
-    browser.until_text("#card", "held → unhealthy")
+    browser.until_legend(held=6, unhealthy=2)  # who has it has it still
+    browser.until_text("#waiting", "main: example.com/gpu virtual-0 Unhealthy")
+    browser.tell("hover", selector=".strip canvas", x=5, y=5)  # the row above has moved the map
+    browser.until_text("#card", "held → held, unhealthy")
     gpus.must("health virtual-0 healthy")
     browser.until_legend(held=6, unhealthy=1)
     node.release("uid-train-0")
     browser.until_legend(free=20, held=3, unhealthy=1)
+    browser.tell("hover", selector=".strip canvas", x=5, y=5)
     browser.until_text("#card", "held → free, was default/train-0 (main)")
     browser.tell("shot", path=str(tmp_path / "card.png"))
 
     # Markup is text, wherever it comes from.
-    assert MARKUP in browser.text("#events") and MARKUP in browser.text("#claims")
+    assert MARKUP in browser.text("#events") and MARKUP in browser.text("#waiting")
     assert browser.eval("document.querySelectorAll('main img, main script').length") == 0
     assert browser.complaints() == []
 
@@ -107,14 +111,14 @@ def test_a_device_has_the_colour_of_its_state(node, api, browser, tmp_path):
     driver.must("health device-0 unhealthy fan")
     nics.must("quit")
     browser.tell("open", url=node.url(node.token), width=900, height=620, scheme="dark")
-    browser.until_legend(free=2, preparing=1, unhealthy=1, gone=5, held=0)
+    browser.until_legend(free=2, preparing=1, unhealthy=1, gone=5, held=1)
     browser.until_text("#claims", "preparing")
     browser.tell("hover", selector="article:last-child canvas", x=5, y=5)
     assert "Unhealthy: fan" in browser.text("#card") and "default/bad (p0)" in browser.text("#card")
     browser.tell("shot", path=str(tmp_path / "states.png"))
     driver.must("hang off")
     assert slow.result().admitted
-    browser.until_legend(held=1, preparing=0)
+    browser.until_legend(held=2, preparing=0)
     browser.tell("scheme", scheme="light")
     browser.tell("hover", selector="article:last-child canvas", x=27, y=5)
     browser.until_text("#card", "preparing → held, default/slow (p1)")
@@ -139,7 +143,7 @@ def test_the_page_is_usable_by_keyboard_and_on_a_phone(node, api, browser, tmp_p
     browser.tell("shot", path=str(tmp_path / "phone.png"), whole=True)
 
     # By keyboard alone: to the first device, on to the next one, and to the next NUMA node.
-    browser.tell("focus", selector="#filter")
+    browser.tell("focus", selector="#waiting tr:last-child a")
     browser.tell("press", key="Tab")
     browser.until_text("#card", "virtual-0")
     browser.tell("press", key="ArrowRight")
@@ -267,10 +271,12 @@ def test_leases_are_shown_beside_pods(node, api, browser):
     waiting = Taking(node, command=["late.py"], **want(node, "example.com/gpu", 1))
     place = waiting.next("waiting")
     browser.tell("open", url=node.url(node.token))
-    browser.until_text("#pods", f"{lease.id} train.py of {lease.user}")
-    browser.until_text("#pods", f"{place.lease} late.py of")
-    browser.until_text("#pods", "waits for 1 example.com/gpu, 1 in the queue")
+    browser.until_text("#leases", f"{lease.id} train.py of {lease.user}")
+    browser.until_text("#leases", f"{place.lease} late.py of")
+    browser.until_text("#waiting", "waits for 1 example.com/gpu, 1 in the queue")
     assert f"lease-{lease.id}" not in browser.text("#pods")
+    browser.tell("hover", selector=".strip canvas", x=5, y=5)
+    browser.until_text("#card", f"lease {lease.id} of {lease.user}")
     give(node, lease.id)
-    browser.until_text("#pods", "held")
+    browser.until("document.getElementById('waiting').hidden")
     waiting.cancel()
