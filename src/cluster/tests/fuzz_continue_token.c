@@ -1,5 +1,5 @@
-/* fuzz_token.c - continue tokens come back from clients: whatever they send is read or refused, and
- * what is read means the same when it is printed again. */
+/* fuzz_continue_token.c - continue tokens come back from clients: whatever they send is read or
+ * refused, and what is read means the same when it is printed again. */
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>

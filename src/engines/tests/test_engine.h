@@ -1,4 +1,4 @@
-/* test_engines.h - commands as lines, their words parted by blanks. */
+/* test_engine.h - commands as lines, their words parted by blanks. */
 #ifndef DV_ENGINE_TEST_ENGINE_H
 #define DV_ENGINE_TEST_ENGINE_H
 
