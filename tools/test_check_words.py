@@ -39,6 +39,11 @@ class CheckWords(unittest.TestCase):
         self.assertEqual(findings("/* See y.md. */\n", policy="docs/policy.md"),
                          ["src/a/x.c:1: document: y.md is not in the tree"])
 
+    def test_finds_the_name_of_another_file(self):
+        self.assertEqual(findings("/* y.c - words. */\n"), ["src/a/x.c:1: title: it says y.c"])
+        for text in ("/* x.c - words. */\n", "/* Words. */\n", "int a;\n/* y.c - words. */\n"):
+            self.assertEqual(findings(text), [], text)
+
     def test_finds_numbers_in_brackets(self):
         for numbers in ("(6)", "(5.3)", "(5.3, 7)", "(6; 7.2)", "(2, 3 and 4)", "(22 to 24)"):
             self.assertEqual(findings(f"/* It is prepared {numbers}. */\n"),
