@@ -13,16 +13,22 @@ import time
 LIFETIME_S = 120
 READY_S = 10
 STOP_S = 10
+# Between two looks at a condition: the longer it has not been met, the longer, so that who waits
+# for seconds does not take the processor from who is waited for.
+LOOK_S = 0.005
+LOOK_MAX_S = 0.1
+LOOK_SHARE = 0.05  # of the time that was waited so far
 
 
 def until(condition, timeout_s, what):
     """Polls until `condition()` is true, and returns what it returned. `what` may be a function:
     it says how things are at the end."""
-    end = time.monotonic() + timeout_s
+    begin = time.monotonic()
     while not (result := condition()):
-        if time.monotonic() > end:
+        waited_s = time.monotonic() - begin
+        if waited_s > timeout_s:
             raise TimeoutError(f"not within {timeout_s} s: {what() if callable(what) else what}")
-        time.sleep(0.005)
+        time.sleep(min(max(LOOK_S, waited_s * LOOK_SHARE), LOOK_MAX_S))
     return result
 
 
