@@ -17,8 +17,9 @@ from steps import BUILD, JOBS, RETRIED_MAX, ROOT, Failed, Tally, note_unsteady, 
 PEERS = BUILD / "peers"
 # One test that takes longer hangs; it is ended and named.
 TEST_TIMEOUT_S = 120
-# They wait more than they compute.
+# They wait more than they compute, and with sanitizers they are the last to end.
 WORKERS = 3 * JOBS
+SANITIZED_WORKERS = 5 * JOBS
 # Of the sample, the times of all workers together: about a quarter of a minute.
 SAMPLE_S = 15 * WORKERS
 
@@ -45,8 +46,9 @@ def sample(times, budget_s):
 
 
 class E2eSuite:
-    def __init__(self, name, build_dir, options=(), retries=True):
+    def __init__(self, name, build_dir, options=(), workers=WORKERS, retries=True):
         """options: of pytest, which choose the tests of this suite."""
+        self.workers = workers
         self.retries = retries
         self.name = name
         self.build_dir = build_dir
@@ -100,7 +102,7 @@ class E2eSuite:
             return Tally(known["passed"], 0, known["skipped"],
                          f"unchanged since last pass {known['note']}".rstrip())
         chosen = self.choose(known, files) if known else None
-        options = [f"--timeout={TEST_TIMEOUT_S}", "-n", WORKERS, "--dist", "loadfile"]
+        options = [f"--timeout={TEST_TIMEOUT_S}", "-n", self.workers, "--dist", "loadfile"]
         if chosen is not None:
             names = BUILD / "logs" / f"{self.record.path.stem}.chosen"
             names.write_text("".join(f"{name}\n" for name in sorted(chosen)), encoding="utf-8")

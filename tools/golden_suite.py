@@ -3,7 +3,7 @@ import re
 from pathlib import Path
 
 from passes import Record, hash_of, key_of
-from steps import ROOT, Failed, Tally, run
+from steps import FILLING, ROOT, Failed, Tally, run
 
 
 class GoldenSuite:
@@ -36,7 +36,7 @@ class GoldenSuite:
             total.note = f"{len(names)} of {len(keys)} corpora, the others as at their last pass"
         if known and not names:
             return total
-        status = run(log, [ROOT / "tools/golden", *(["", *names] if known else [])],
+        status = run(log, [*FILLING, ROOT / "tools/golden", *(["", *names] if known else [])],
                      env={"DAVIT_BUILD_ROOT": str(self.build_dir)})
         log.flush()
         text = Path(log.name).read_text(encoding="utf-8", errors="replace")

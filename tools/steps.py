@@ -26,6 +26,8 @@ SLOWEST_SHOWN = 20
 RETRIED_MAX = 12
 # No suite of ours takes longer on two cores unless it hangs.
 STEP_TIMEOUT_S = 1800
+# Before a command that is to run in what others leave of the processors, but not to stand still.
+FILLING = ("nice", "-n", "5")
 # Who waits hears of what goes on at least this often.
 SILENT_S = 15
 

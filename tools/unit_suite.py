@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 
 from passes import Record, data_files, files_under, hash_of, key_of
-from steps import JOBS, RETRIED_MAX, Failed, Tally, note_unsteady, run
+from steps import FILLING, JOBS, RETRIED_MAX, Failed, Tally, note_unsteady, run
 
 # Of programs that changed only with what is under them, the times of all jobs together.
 SAMPLE_S = 5 * JOBS
@@ -111,7 +111,7 @@ class UnitSuite:
         """(exit status, {program: Meson's record})"""
         results = self.build_dir / "meson-logs/testlog.json"
         results.unlink(missing_ok=True)
-        status = run(log, ["meson", "test", "-C", self.build_dir, "--no-rebuild",
+        status = run(log, [*FILLING, "meson", "test", "-C", self.build_dir, "--no-rebuild",
                            "--num-processes", n_jobs, "--timeout-multiplier", patience, "--quiet",
                            *(arg for suite in self.suites for arg in ("--suite", suite)),
                            *sorted({test["name"] for test in tests.values()})],
