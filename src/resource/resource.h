@@ -45,6 +45,10 @@ enum dv_kind_id {
     DV_KIND_CLASS,
     DV_KIND_TAINT_RULE,
     DV_KIND_RUNTIME_CLASS,
+    DV_KIND_ROLE,
+    DV_KIND_CLUSTER_ROLE,
+    DV_KIND_ROLE_BINDING,
+    DV_KIND_CLUSTER_ROLE_BINDING,
     DV_N_KINDS,
 };
 
@@ -54,6 +58,9 @@ struct dv_api_version {
     dv_str version; /* "v1beta1" */
     const struct dv_message *message;
 };
+
+/* The group of roles and bindings. */
+#define DV_RBAC_GROUP "rbac.authorization.k8s.io"
 
 struct dv_kind {
     enum dv_kind_id id;

@@ -256,6 +256,10 @@ void dv_describe_object(const struct dv_describe *d, const struct dv_object *obj
         describe_secret(d, object->value);
         break;
     case DV_KIND_NAMESPACE:
+    case DV_KIND_CLUSTER_ROLE_BINDING:
+    case DV_KIND_ROLE_BINDING:
+    case DV_KIND_CLUSTER_ROLE:
+    case DV_KIND_ROLE:
     case DV_KIND_EVENT:
     case DV_KIND_SERVICE_ACCOUNT:
     case DV_KIND_CONFIG_MAP:

@@ -146,6 +146,10 @@ bool dv_engine_is_packed(const struct dv_kind *kind)
     case DV_KIND_TAINT_RULE:
     case DV_KIND_NAMESPACE: /* few, and looked at with every write */
     case DV_KIND_RUNTIME_CLASS:
+    case DV_KIND_ROLE: /* asked with every request of a service account */
+    case DV_KIND_CLUSTER_ROLE:
+    case DV_KIND_ROLE_BINDING:
+    case DV_KIND_CLUSTER_ROLE_BINDING:
     case DV_N_KINDS:
         break;
     }

@@ -354,6 +354,49 @@ static void add_runtime_class(struct row *row, const struct dv_object *object)
     add_age(row, class->metadata.creation_timestamp);
 }
 
+static void add_role(struct row *row, const struct dv_object *object)
+{
+    struct dv_buf buf;
+
+    dv_buf_init(&buf, CELL_BYTES_MAX);
+    dv_api_time_print(object->meta->creation_timestamp, false, &buf);
+    add_text(row, object->meta->name);
+    add_text(row, kept(&buf, row->arena));
+}
+
+/* Adds the names of the subjects of one kind. */
+static void add_subjects(struct row *row, const struct dv_api_role_binding *binding, dv_str kind)
+{
+    bool is_account = dv_str_eq(kind, DV_STR("ServiceAccount"));
+    struct dv_buf buf;
+
+    dv_buf_init(&buf, CELL_BYTES_MAX);
+    for (size_t i = 0; i < binding->n_subjects; i++) {
+        const struct dv_api_subject *subject = &binding->subjects[i];
+
+        if (!dv_str_eq(subject->kind, kind))
+            continue;
+        dv_buf_add_c(&buf, buf.n ? ", " : "");
+        if (is_account)
+            dv_buf_printf(&buf, "%.*s/", DV_FMT(subject->namespace));
+        dv_buf_add(&buf, subject->name);
+    }
+    add_text(row, kept(&buf, row->arena));
+}
+
+static void add_binding(struct row *row, const struct dv_object *object)
+{
+    const struct dv_api_role_binding *binding = object->value;
+
+    add_text(row, binding->metadata.name);
+    add_text(row, dv_str_printf(row->arena, "%.*s/%.*s", DV_FMT(binding->role_ref.kind),
+                                DV_FMT(binding->role_ref.name)));
+    add_age(row, binding->metadata.creation_timestamp);
+    add_subjects(row, binding, DV_STR("User"));
+    add_subjects(row, binding, DV_STR("Group"));
+    add_subjects(row, binding, DV_STR("ServiceAccount"));
+}
+
 struct dv_json *dv_table_cells(const struct dv_object *object, const struct dv_api_version *version,
                                struct dv_time now, struct dv_arena *arena)
 {
@@ -372,6 +415,10 @@ struct dv_json *dv_table_cells(const struct dv_object *object, const struct dv_a
         [DV_KIND_CLASS] = add_plain,
         [DV_KIND_TAINT_RULE] = add_taint_rule,
         [DV_KIND_RUNTIME_CLASS] = add_runtime_class,
+        [DV_KIND_ROLE] = add_role,
+        [DV_KIND_CLUSTER_ROLE] = add_role,
+        [DV_KIND_ROLE_BINDING] = add_binding,
+        [DV_KIND_CLUSTER_ROLE_BINDING] = add_binding,
     };
     struct row row = {.cells = dv_json_new_array(arena), .now = now, .arena = arena};
 

@@ -227,6 +227,32 @@ static const struct dv_column runtime_class_columns[] = {
            "immutable."),
     AGE,
 };
+/* Roles have the columns of kinds for which the reference has none. */
+static const struct dv_column role_columns[] = {
+    NAME(0),
+    {DV_STR_INIT("Created At"), DV_STR_INIT("date"), DV_STR_INIT(""), DV_STR_INIT(AGE_TEXT), 0},
+};
+static const struct dv_column role_binding_columns[] = {
+    NAME(0),
+    COLUMN("Role", 0,
+           "RoleRef can reference a Role in the current namespace or a ClusterRole in the global "
+           "namespace. If the RoleRef cannot be resolved, the Authorizer must return an error. "
+           "This field is immutable."),
+    AGE,
+    COLUMN("Users", 1, "Users in the roleBinding"),
+    COLUMN("Groups", 1, "Groups in the roleBinding"),
+    COLUMN("ServiceAccounts", 1, "ServiceAccounts in the roleBinding"),
+};
+static const struct dv_column cluster_role_binding_columns[] = {
+    NAME(0),
+    COLUMN("Role", 0,
+           "RoleRef can only reference a ClusterRole in the global namespace. If the RoleRef "
+           "cannot be resolved, the Authorizer must return an error. This field is immutable."),
+    AGE,
+    COLUMN("Users", 1, "Users in the clusterRoleBinding"),
+    COLUMN("Groups", 1, "Groups in the clusterRoleBinding"),
+    COLUMN("ServiceAccounts", 1, "ServiceAccounts in the clusterRoleBinding"),
+};
 
 #define COLUMNS(columns)                                                                           \
     {                                                                                              \
@@ -251,6 +277,10 @@ static const struct {
     [DV_KIND_CLASS] = COLUMNS(plain_columns),
     [DV_KIND_TAINT_RULE] = COLUMNS(taint_rule_columns),
     [DV_KIND_RUNTIME_CLASS] = COLUMNS(runtime_class_columns),
+    [DV_KIND_ROLE] = COLUMNS(role_columns),
+    [DV_KIND_CLUSTER_ROLE] = COLUMNS(role_columns),
+    [DV_KIND_ROLE_BINDING] = COLUMNS(role_binding_columns),
+    [DV_KIND_CLUSTER_ROLE_BINDING] = COLUMNS(cluster_role_binding_columns),
 };
 
 const struct dv_column *dv_table_columns(const struct dv_kind *kind,

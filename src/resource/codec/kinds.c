@@ -7,6 +7,7 @@
 #include "base/str.h"
 
 #define RESOURCE DV_STR_INIT("resource.k8s.io")
+#define RBAC DV_STR_INIT(DV_RBAC_GROUP)
 #define V1 DV_STR_INIT("v1")
 
 #define VERSIONS(name) static const struct dv_api_version name##_versions[]
@@ -64,6 +65,18 @@ VERSIONS(taint_rule) = {
 VERSIONS(runtime_class) = {
     {DV_STR_INIT("node.k8s.io"), V1, &dv_message_runtime_class}
 };
+VERSIONS(role) = {
+    {RBAC, V1, &dv_message_role}
+};
+VERSIONS(cluster_role) = {
+    {RBAC, V1, &dv_message_cluster_role}
+};
+VERSIONS(role_binding) = {
+    {RBAC, V1, &dv_message_role_binding}
+};
+VERSIONS(cluster_role_binding) = {
+    {RBAC, V1, &dv_message_cluster_role_binding}
+};
 
 NAMES(pod, DV_STR_INIT("po"));
 NAMES(node, DV_STR_INIT("no"));
@@ -117,6 +130,16 @@ static const struct dv_kind taint_rule_kind = {
     .has_status = true, .has_generation = true};
 static const struct dv_kind runtime_class_kind = {
     KIND(DV_KIND_RUNTIME_CLASS, "RuntimeClass", "runtimeclasses", "runtimeclass", runtime_class)};
+static const struct dv_kind role_kind = {KIND(DV_KIND_ROLE, "Role", "roles", "role", role),
+                                         .is_namespaced = true};
+static const struct dv_kind cluster_role_kind = {
+    KIND(DV_KIND_CLUSTER_ROLE, "ClusterRole", "clusterroles", "clusterrole", cluster_role)};
+static const struct dv_kind role_binding_kind = {
+    KIND(DV_KIND_ROLE_BINDING, "RoleBinding", "rolebindings", "rolebinding", role_binding),
+    .is_namespaced = true};
+static const struct dv_kind cluster_role_binding_kind = {
+    KIND(DV_KIND_CLUSTER_ROLE_BINDING, "ClusterRoleBinding", "clusterrolebindings",
+         "clusterrolebinding", cluster_role_binding)};
 
 static const struct dv_kind *const kinds[DV_N_KINDS] = {
     [DV_KIND_POD] = &pod_kind,
@@ -133,6 +156,10 @@ static const struct dv_kind *const kinds[DV_N_KINDS] = {
     [DV_KIND_CLASS] = &class_kind,
     [DV_KIND_TAINT_RULE] = &taint_rule_kind,
     [DV_KIND_RUNTIME_CLASS] = &runtime_class_kind,
+    [DV_KIND_ROLE] = &role_kind,
+    [DV_KIND_CLUSTER_ROLE] = &cluster_role_kind,
+    [DV_KIND_ROLE_BINDING] = &role_binding_kind,
+    [DV_KIND_CLUSTER_ROLE_BINDING] = &cluster_role_binding_kind,
 };
 
 static const struct dv_api_version *version_of(const struct dv_kind *kind, dv_str group,

@@ -188,6 +188,17 @@ static void default_runtime_class(struct dv_api_runtime_class *class, struct dv_
         dv_default_quantities(class->overhead->pod_fixed, class->overhead->n_pod_fixed, arena);
 }
 
+static void default_binding(struct dv_api_role_binding *binding)
+{
+    dv_default_str(&binding->role_ref.api_group, DV_STR(DV_RBAC_GROUP));
+    for (size_t i = 0; i < binding->n_subjects; i++) {
+        struct dv_api_subject *subject = &binding->subjects[i];
+
+        if (dv_str_eq(subject->kind, DV_STR("User")) || dv_str_eq(subject->kind, DV_STR("Group")))
+            dv_default_str(&subject->api_group, DV_STR(DV_RBAC_GROUP));
+    }
+}
+
 void dv_default(const struct dv_kind *kind, const struct dv_api_version *version, void *value,
                 struct dv_time now, struct dv_arena *arena)
 {
@@ -222,11 +233,17 @@ void dv_default(const struct dv_kind *kind, const struct dv_api_version *version
     case DV_KIND_RUNTIME_CLASS:
         default_runtime_class(value, arena);
         break;
+    case DV_KIND_ROLE_BINDING:
+    case DV_KIND_CLUSTER_ROLE_BINDING:
+        default_binding(value);
+        break;
     case DV_KIND_EVENT:
     case DV_KIND_SERVICE_ACCOUNT:
     case DV_KIND_CONFIG_MAP:
     case DV_KIND_LEASE:
     case DV_KIND_CLASS:
+    case DV_KIND_ROLE:
+    case DV_KIND_CLUSTER_ROLE:
     case DV_N_KINDS:
         break;
     }

@@ -69,6 +69,12 @@ static const struct {
      "{\"data\":{\"a\":\"AA==\",\"b\":\"AA==\",\"d\":\"AA==\"},\"stringData\":{\"b\":\"x\","
      "\"c\":null}}",                                                                                                                                                 "{\"metadata\":{},\"data\":{\"a\":\"AA==\",\"b\":\"eA==\",\"c\":\"\",\"d\":\"AA==\"},"
      "\"type\":\"Opaque\"}"                                                                                                                                                                                                        },
+    {"a binding",                                                      DV_KIND_ROLE_BINDING,  0,
+     "{\"subjects\":[{\"kind\":\"User\",\"name\":\"u\"},{\"kind\":\"ServiceAccount\",\"name\":"
+     "\"s\"}],"
+     "\"roleRef\":{\"kind\":\"Role\",\"name\":\"r\"}}",                                                                                                              "{\"metadata\":{},\"subjects\":[{\"kind\":\"User\",\"apiGroup\":\"rbac.authorization.k8s.io\","
+     "\"name\":\"u\"},{\"kind\":\"ServiceAccount\",\"name\":\"s\"}],\"roleRef\":{\"apiGroup\":"
+     "\"rbac.authorization.k8s.io\",\"kind\":\"Role\",\"name\":\"r\"}}"                                                                                                                         },
     {"a runtime class",                                                DV_KIND_RUNTIME_CLASS, 0,
      "{\"handler\":\"h\",\"overhead\":{\"podFixed\":{\"cpu\":\"100u\"}}}",                                                                                           "{\"metadata\":{},\"handler\":\"h\",\"overhead\":{\"podFixed\":{\"cpu\":\"1m\"}}}"},
     {"requests of a claim",                                            DV_KIND_CLAIM,         0,

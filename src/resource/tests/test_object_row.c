@@ -25,35 +25,46 @@ static const struct {
      "\"readinessProbe\":{\"tcpSocket\":{\"port\":80}},\"future\":{\"x\":[1,null]}}],"
      "\"terminationGracePeriodSeconds\":0,\"securityContext\":{},\"enableServiceLinks\":false},"
      "\"status\":{\"conditions\":[{\"type\":\"PodScheduled\",\"status\":\"True\",\"lastProbeTime\":"
-     "null,\"lastTransitionTime\":\"2024-01-01T00:00:00Z\"}]}}"                        },
+     "null,\"lastTransitionTime\":\"2024-01-01T00:00:00Z\"}]}}"                                       },
     {DV_KIND_CLAIM,
      "{\"metadata\":{\"name\":\"c\",\"resourceVersion\":\"18446744073709551615\"},\"spec\":{"
      "\"devices\":{\"requests\":null,\"config\":[{\"opaque\":{\"driver\":\"d\",\"parameters\":{"
      "\"a\":[1,{}]}}}]}},"
      "\"status\":{\"allocation\":{\"devices\":{\"results\":[{\"request\":\"r\",\"driver\":\"d\","
      "\"pool\":\"p\",\"device\":\"x\",\"adminAccess\":false}]}},\"devices\":[{\"driver\":\"d\","
-     "\"pool\":\"p\",\"device\":\"x\",\"conditions\":null,\"data\":{\"f:spec\":{}}}]}}"},
+     "\"pool\":\"p\",\"device\":\"x\",\"conditions\":null,\"data\":{\"f:spec\":{}}}]}}"               },
     {DV_KIND_SECRET,
      "{\"metadata\":{\"name\":\"s\",\"resourceVersion\":\"1\"},\"data\":{\"a\":\"\",\"b\":\"AAE=\"}"
-     "}"                                                                               },
+     "}"                                                                                              },
     {DV_KIND_LEASE,
      "{\"metadata\":{\"name\":\"l\",\"resourceVersion\":\"1\"},\"spec\":{\"holderIdentity\":\"\","
-     "\"renewTime\":\"2024-01-01T00:00:00.000001Z\"}}"                                 },
+     "\"renewTime\":\"2024-01-01T00:00:00.000001Z\"}}"                                                },
     {DV_KIND_RUNTIME_CLASS,
      "{\"metadata\":{\"name\":\"r\",\"resourceVersion\":\"1\"},\"handler\":\"runc\","
      "\"overhead\":{\"podFixed\":{\"cpu\":\"250m\"}},\"scheduling\":{\"nodeSelector\":{"
-     "\"a\":\"b\"},\"tolerations\":[{\"key\":\"k\",\"operator\":\"Exists\"}]}}"        },
+     "\"a\":\"b\"},\"tolerations\":[{\"key\":\"k\",\"operator\":\"Exists\"}]}}"                       },
+    {DV_KIND_CLUSTER_ROLE,
+     "{\"metadata\":{\"name\":\"r:x\",\"resourceVersion\":\"1\"},\"rules\":[{\"verbs\":[\"*\"],"
+     "\"apiGroups\":[\"\"],\"resources\":[\"pods/log\"],\"resourceNames\":[\"p\"]},{\"verbs\":["
+     "\"get\"],\"nonResourceURLs\":[\"/x/*\"]}],\"aggregationRule\":{\"clusterRoleSelectors\":[{"
+     "\"matchLabels\":{\"a\":\"b\"}}]}}"                                                              },
+    {DV_KIND_ROLE,          "{\"metadata\":{\"name\":\"r\",\"resourceVersion\":\"1\"},\"rules\":null}"},
+    {DV_KIND_ROLE_BINDING,
+     "{\"metadata\":{\"name\":\"b\",\"resourceVersion\":\"1\"},\"subjects\":[{\"kind\":"
+     "\"ServiceAccount\",\"name\":\"s\",\"namespace\":\"n\"},{\"kind\":\"User\",\"apiGroup\":"
+     "\"rbac.authorization.k8s.io\",\"name\":\"u\"}],\"roleRef\":{\"apiGroup\":"
+     "\"rbac.authorization.k8s.io\",\"kind\":\"Role\",\"name\":\"r\"}}"                               },
     {DV_KIND_SLICE,
      "{\"metadata\":{\"name\":\"s\",\"resourceVersion\":\"1\"},\"spec\":{\"driver\":\"d\",\"pool\":"
      "{"
      "\"name\":\"p\",\"generation\":-1,\"resourceSliceCount\":1},\"devices\":[{\"name\":\"a\","
      "\"attributes\":{\"b\":{\"bool\":false},\"i\":{\"int\":0},\"s\":{\"string\":\"\"}}},{\"name\":"
-     "\"\"}]}}"                                                                        },
+     "\"\"}]}}"                                                                                       },
     {DV_KIND_EVENT,
      "{\"metadata\":{\"name\":\"e\",\"resourceVersion\":\"1\"},\"involvedObject\":{},\"source\":{},"
      "\"firstTimestamp\":null,\"lastTimestamp\":null,\"eventTime\":null,\"reportingComponent\":"
      "\"\","
-     "\"reportingInstance\":\"\"}"                                                     },
+     "\"reportingInstance\":\"\"}"                                                                    },
 };
 
 static struct dv_object *object_of(enum dv_kind_id id, const char *text, struct dv_arena *arena)

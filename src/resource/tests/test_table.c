@@ -64,49 +64,57 @@ static const struct {
     const char *object;
     const char *cells;
 } rows[] = {
-    {DV_KIND_NODE,            "{" META "}",
-     "[x, Unknown, <none>, 60s, '', <none>, <none>, <unknown>, <unknown>, <unknown>]"                                                                                                           },
+    {DV_KIND_NODE,                 "{" META "}",
+     "[x, Unknown, <none>, 60s, '', <none>, <none>, <unknown>, <unknown>, <unknown>]"                                                                                                                },
     {DV_KIND_NODE,
      "{metadata: {name: x, labels: {node-role.kubernetes.io/b: '', node-role.kubernetes.io/a: '', "
      "kubernetes.io/role: c, node-role.kubernetes.io/: ''}}, spec: {unschedulable: true}, status: "
      "{conditions: [{type: Ready, status: 'False'}], addresses: [{type: Hostname, address: h}, "
      "{type: InternalIP, address: 10.0.0.1}, {type: ExternalIP, address: 1.2.3.4}], nodeInfo: "
-     "{kubeletVersion: v1, osImage: o, kernelVersion: q, containerRuntimeVersion: r}}}",                "[x, 'NotReady,SchedulingDisabled', 'a,b,c', <unknown>, v1, 10.0.0.1, 1.2.3.4, o, q, r]"},
-    {DV_KIND_NAMESPACE,       "{" META ", status: {phase: Active}}",                                    "[x, Active, 60s]"                                                                      },
+     "{kubeletVersion: v1, osImage: o, kernelVersion: q, containerRuntimeVersion: r}}}",                     "[x, 'NotReady,SchedulingDisabled', 'a,b,c', <unknown>, v1, 10.0.0.1, 1.2.3.4, o, q, r]"},
+    {DV_KIND_NAMESPACE,            "{" META ", status: {phase: Active}}",                                    "[x, Active, 60s]"                                                                      },
     {DV_KIND_EVENT,
      "{metadata: {name: x}, involvedObject: {kind: Pod, name: p, fieldPath: f}, type: Normal, "
      "reason: R, message: ' m\n', source: {component: c, host: h}, firstTimestamp: "
-     "'2025-12-31T23:50:00Z', lastTimestamp: '2025-12-31T23:59:50Z', count: 3}",                        "[10s, Normal, R, pod/p, f, 'c, h', m, 10m, 3, x]"                                      },
+     "'2025-12-31T23:50:00Z', lastTimestamp: '2025-12-31T23:59:50Z', count: 3}",                             "[10s, Normal, R, pod/p, f, 'c, h', m, 10m, 3, x]"                                      },
     {DV_KIND_EVENT,
      "{metadata: {name: x}, involvedObject: {kind: Node}, eventTime: "
      "'2025-12-31T23:59:00.000000Z', reportingComponent: rc, series: {count: 7, lastObservedTime: "
-     "'2025-12-31T23:59:59.000000Z'}}",                                                                 "[1s, '', '', node, '', rc, '', 60s, 7, x]"                                             },
-    {DV_KIND_EVENT,           "{metadata: {name: x}}",
-     "[<unknown>, '', '', '', '', '', '', <unknown>, 1, x]"                                                                                                                                     },
-    {DV_KIND_SERVICE_ACCOUNT, "{" META ", secrets: [{name: s}]}",                                       "[x, 1, 60s]"                                                                           },
-    {DV_KIND_SECRET,          "{" META ", type: Opaque, data: {a: YQ==, b: YQ==}}",                     "[x, Opaque, 2, 60s]"                                                                   },
-    {DV_KIND_CONFIG_MAP,      "{" META ", data: {a: b}, binaryData: {c: YQ==}}",                        "[x, 2, 60s]"                                                                           },
-    {DV_KIND_LEASE,           "{" META ", spec: {holderIdentity: h}}",                                  "[x, h, 60s]"                                                                           },
-    {DV_KIND_LEASE,           "{" META "}",                                                             "[x, '', 60s]"                                                                          },
-    {DV_KIND_CLAIM,           "{" META "}",                                                             "[x, pending, 60s]"                                                                     },
-    {DV_KIND_CLAIM,           "{" META ", status: {allocation: {}}}",                                   "[x, allocated, 60s]"                                                                   },
-    {DV_KIND_CLAIM,           "{" META ", status: {allocation: {}, reservedFor: [{name: p, uid: u}]}}",
-     "[x, 'allocated,reserved', 60s]"                                                                                                                                                           },
-    {DV_KIND_CLAIM,           "{metadata: {name: x, deletionTimestamp: '2026-01-01T00:00:00Z'}}",
-     "[x, deleted, <unknown>]"                                                                                                                                                                  },
+     "'2025-12-31T23:59:59.000000Z'}}",                                                                      "[1s, '', '', node, '', rc, '', 60s, 7, x]"                                             },
+    {DV_KIND_EVENT,                "{metadata: {name: x}}",
+     "[<unknown>, '', '', '', '', '', '', <unknown>, 1, x]"                                                                                                                                          },
+    {DV_KIND_SERVICE_ACCOUNT,      "{" META ", secrets: [{name: s}]}",                                       "[x, 1, 60s]"                                                                           },
+    {DV_KIND_SECRET,               "{" META ", type: Opaque, data: {a: YQ==, b: YQ==}}",                     "[x, Opaque, 2, 60s]"                                                                   },
+    {DV_KIND_CONFIG_MAP,           "{" META ", data: {a: b}, binaryData: {c: YQ==}}",                        "[x, 2, 60s]"                                                                           },
+    {DV_KIND_LEASE,                "{" META ", spec: {holderIdentity: h}}",                                  "[x, h, 60s]"                                                                           },
+    {DV_KIND_LEASE,                "{" META "}",                                                             "[x, '', 60s]"                                                                          },
+    {DV_KIND_CLAIM,                "{" META "}",                                                             "[x, pending, 60s]"                                                                     },
+    {DV_KIND_CLAIM,                "{" META ", status: {allocation: {}}}",                                   "[x, allocated, 60s]"                                                                   },
+    {DV_KIND_CLAIM,                "{" META ", status: {allocation: {}, reservedFor: [{name: p, uid: u}]}}",
+     "[x, 'allocated,reserved', 60s]"                                                                                                                                                                },
+    {DV_KIND_CLAIM,                "{metadata: {name: x, deletionTimestamp: '2026-01-01T00:00:00Z'}}",
+     "[x, deleted, <unknown>]"                                                                                                                                                                       },
     {DV_KIND_CLAIM,
      "{metadata: {name: x, deletionTimestamp: '2026-01-01T00:00:00Z'}, status: {allocation: {}, "
-     "reservedFor: [{uid: u}]}}",                                                                       "[x, 'deleted,allocated,reserved', <unknown>]"                                          },
-    {DV_KIND_TEMPLATE,        "{" META "}",                                                             "[x, 60s]"                                                                              },
-    {DV_KIND_CLASS,           "{" META "}",                                                             "[x, 60s]"                                                                              },
-    {DV_KIND_SLICE,           "{" META ", spec: {driver: d, nodeName: k, pool: {name: p}}}",
-     "[x, k, d, p, 60s]"                                                                                                                                                                        },
-    {DV_KIND_SLICE,           "{" META ", spec: {driver: d, allNodes: true, pool: {name: p}}}",
-     "[x, '', d, p, 60s]"                                                                                                                                                                       },
+     "reservedFor: [{uid: u}]}}",                                                                            "[x, 'deleted,allocated,reserved', <unknown>]"                                          },
+    {DV_KIND_TEMPLATE,             "{" META "}",                                                             "[x, 60s]"                                                                              },
+    {DV_KIND_CLASS,                "{" META "}",                                                             "[x, 60s]"                                                                              },
+    {DV_KIND_SLICE,                "{" META ", spec: {driver: d, nodeName: k, pool: {name: p}}}",
+     "[x, k, d, p, 60s]"                                                                                                                                                                             },
+    {DV_KIND_SLICE,                "{" META ", spec: {driver: d, allNodes: true, pool: {name: p}}}",
+     "[x, '', d, p, 60s]"                                                                                                                                                                            },
     {DV_KIND_TAINT_RULE,
      "{" META ", spec: {taint: {key: q, value: v, effect: NoExecute, timeAdded: "
-     "'2025-12-31T23:59:30Z'}}}",                                                                       "[x, q, v, NoExecute, 30s, 60s]"                                                        },
-    {DV_KIND_RUNTIME_CLASS,   "{" META ", handler: runc}",                                              "[x, runc, 60s]"                                                                        },
+     "'2025-12-31T23:59:30Z'}}}",                                                                            "[x, q, v, NoExecute, 30s, 60s]"                                                        },
+    {DV_KIND_ROLE,                 "{" META ", rules: []}",                                                  "[x, '2025-12-31T23:59:00Z']"                                                           },
+    {DV_KIND_CLUSTER_ROLE,         "{" META ", rules: []}",                                                  "[x, '2025-12-31T23:59:00Z']"                                                           },
+    {DV_KIND_ROLE_BINDING,
+     "{" META
+     ", roleRef: {kind: Role, name: r}, subjects: [{kind: User, name: a}, {kind: User, name: "
+     "b}, {kind: Group, name: g}, {kind: ServiceAccount, name: s, namespace: ns}]}",                         "[x, Role/r, 60s, 'a, b', g, ns/s]"                                                     },
+    {DV_KIND_CLUSTER_ROLE_BINDING, "{" META ", roleRef: {kind: ClusterRole, name: r}}",
+     "[x, ClusterRole/r, 60s, '', '', '']"                                                                                                                                                           },
+    {DV_KIND_RUNTIME_CLASS,        "{" META ", handler: runc}",                                              "[x, runc, 60s]"                                                                        },
 };
 
 static void every_kind_has_its_row(void **state)

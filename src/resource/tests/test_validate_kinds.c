@@ -221,6 +221,114 @@ static void answers_questions_about_names(void **state)
             fail_msg("row %zu: %s is good, %s is not", i, rows[i].good, rows[i].bad);
 }
 
+/* -- Roles and bindings --------------------------------------------------------------------- */
+
+#define GROUP "rbac.authorization.k8s.io"
+#define RULE "{verbs: [get], apiGroups: [''], resources: [pods]}"
+
+static void checks_rules_of_roles(void **state)
+{
+    static const char base[] =
+        "{metadata: {name: 'a:B c', namespace: ns, resourceVersion: '1'}, rules: [" RULE "]}";
+    static const struct subject created = {DV_KIND_ROLE, DV_CREATE, base};
+    static const struct refusal rows[] = {
+        {"",                                                                     ""                                           },
+        {"{rules: null}",                                                        ""                                           },
+        {"{metadata: {name: ..}}",                                               "metadata.name:Invalid"                      },
+        {"{metadata: {name: a/b%c}}",                                            "metadata.name:Invalid metadata.name:Invalid"},
+        {"{metadata: {namespace: null}}",                                        "metadata.namespace:Required"                },
+        {"{rules: [" RULE ", {}]}",
+         "rules[1].verbs:Required rules[1].apiGroups:Required rules[1].resources:Required"                                    },
+        {"{rules: [{verbs: [get], nonResourceURLs: [/x]}]}",                     "rules[0].nonResourceURLs:Invalid"           },
+        {"{rules: [{verbs: [get], nonResourceURLs: [/x], resourceNames: [a]}]}",
+         "rules[0].nonResourceURLs:Invalid rules[0].nonResourceURLs:Invalid"                                                  },
+    };
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+
+    (void)state;
+    check_refusals(&created, rows, DV_COUNT(rows));
+    assert_str(
+        problem_texts(&created, "{rules: [{verbs: [], nonResourceURLs: [/x, z]}]}", NULL, arena),
+        "rules[0].verbs: Required value: verbs must contain at least one value\n"
+        "rules[0].nonResourceURLs: Invalid value: [\"/x\",\"z\"]: namespaced rules cannot "
+        "apply to non-resource URLs");
+}
+
+static void checks_cluster_roles(void **state)
+{
+    static const char base[] = "{metadata: {name: r, resourceVersion: '1'}, rules: [" RULE "]}";
+    static const struct subject created = {DV_KIND_CLUSTER_ROLE, DV_CREATE, base};
+    static const struct subject updated = {DV_KIND_CLUSTER_ROLE, DV_UPDATE, base};
+    static const struct refusal rows[] = {
+        {"{metadata: {namespace: ns}}",                                                                       "metadata.namespace:Forbidden"                           },
+        {"{rules: [{verbs: [get], nonResourceURLs: ['*']}]}",                                                 ""                                                       },
+        {"{aggregationRule: {}}",                                                                             "aggregationRule.clusterRoleSelectors:Required"          },
+        {"{aggregationRule: {clusterRoleSelectors: [{}]}}",                                                   ""                                                       },
+        {"{aggregationRule: {clusterRoleSelectors: [{matchLabels: {a: '!'}}]}}",
+         "aggregationRule.clusterRoleSelectors[0].matchLabels:Invalid "
+         "aggregationRule.clusterRoleSelectors[0]:Invalid"                                                                                                             },
+        {"{aggregationRule: {clusterRoleSelectors: [{matchExpressions: [{key: a, operator: In}, "
+         "{key: '!', operator: Exists, values: [a]}, {key: a, operator: NotIn, values: ['!']}]}]}}", "aggregationRule.clusterRoleSelectors[0].matchExpressions[0].values:Required "
+         "aggregationRule.clusterRoleSelectors[0].matchExpressions[1].values:Forbidden "
+         "aggregationRule.clusterRoleSelectors[0].matchExpressions[1].key:Invalid "
+         "aggregationRule.clusterRoleSelectors[0].matchExpressions[2].values[0]:Invalid "
+         "aggregationRule.clusterRoleSelectors[0]:Invalid"},
+    };
+
+    (void)state;
+    check_refusals(&created, rows, DV_COUNT(rows));
+    check_refusal(
+        &updated, "{rules: [{}]}",
+        "rules[0].verbs:Required rules[0].apiGroups:Required rules[0].resources:Required");
+    check_refusal(&updated, "{metadata: {uid: v}}", "metadata.uid:Invalid");
+}
+
+static void checks_bindings(void **state)
+{
+    static const char base[] = "{metadata: {name: b, namespace: ns, resourceVersion: '1'}, "
+                               "roleRef: {kind: Role, name: r}, subjects: "
+                               "[{kind: User, name: u}]}";
+    static const struct subject created = {DV_KIND_ROLE_BINDING, DV_CREATE, base};
+    static const struct subject updated = {DV_KIND_ROLE_BINDING, DV_UPDATE, base};
+    static const struct refusal rows[] = {
+        {"",                                                                 ""                     },
+        {"{roleRef: {kind: ClusterRole}, subjects: null}",                   ""                     },
+        {"{roleRef: {apiGroup: x, kind: Pod, name: a/b}}",
+         "roleRef.apiGroup:NotSupported roleRef.kind:NotSupported roleRef.name:Invalid"             },
+        {"{roleRef: {name: null}}",                                          "roleRef.name:Required"},
+        {"{subjects: [{kind: ServiceAccount, name: s}]}",                    ""                     },
+        {"{subjects: [{kind: ServiceAccount, name: S, apiGroup: x}]}",
+         "subjects[0].name:Invalid subjects[0].apiGroup:NotSupported"                               },
+        {"{subjects: [{kind: Group, apiGroup: x}, {kind: Thing, name: t}]}",
+         "subjects[0].name:Required subjects[0].apiGroup:NotSupported "
+         "subjects[1].kind:NotSupported"                                                            },
+    };
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+
+    (void)state;
+    check_refusals(&created, rows, DV_COUNT(rows));
+    assert_str(problem_texts(&updated, "{roleRef: {name: other}}", NULL, arena),
+               "roleRef: Invalid value: {\"APIGroup\":\"" GROUP
+               "\",\"Kind\":\"Role\",\"Name\":\"other\"}: cannot change roleRef");
+    assert_str(problem_texts(&updated, "{subjects: null}", NULL, arena), "");
+}
+
+static void checks_cluster_bindings(void **state)
+{
+    static const char base[] = "{metadata: {name: b, resourceVersion: '1'}, roleRef: {kind: "
+                               "ClusterRole, name: r}, subjects: "
+                               "[{kind: ServiceAccount, name: s, namespace: ns}]}";
+    static const struct subject created = {DV_KIND_CLUSTER_ROLE_BINDING, DV_CREATE, base};
+    static const struct refusal rows[] = {
+        {"",                                              ""                              },
+        {"{roleRef: {kind: Role}}",                       "roleRef.kind:NotSupported"     },
+        {"{subjects: [{kind: ServiceAccount, name: s}]}", "subjects[0].namespace:Required"},
+    };
+
+    (void)state;
+    check_refusals(&created, rows, DV_COUNT(rows));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -229,6 +337,10 @@ int main(void)
         cmocka_unit_test(checks_templates),
         cmocka_unit_test(checks_runtime_classes),
         cmocka_unit_test(checks_kinds_that_are_carried_along),
+        cmocka_unit_test(checks_rules_of_roles),
+        cmocka_unit_test(checks_cluster_roles),
+        cmocka_unit_test(checks_bindings),
+        cmocka_unit_test(checks_cluster_bindings),
         cmocka_unit_test(answers_questions_about_names),
     };
 

@@ -11,20 +11,24 @@ static const struct {
     dv_validate_kind *validate;
     dv_validate_kind *before_update; /* NULL: only the metadata */
 } kinds[DV_N_KINDS] = {
-    [DV_KIND_POD] = {dv_validate_pod,             NULL                              },
-    [DV_KIND_NODE] = {dv_validate_node,            NULL                              },
-    [DV_KIND_NAMESPACE] = {dv_validate_namespace,       NULL                              },
-    [DV_KIND_EVENT] = {dv_validate_event,           NULL                              },
-    [DV_KIND_SERVICE_ACCOUNT] = {dv_validate_service_account, NULL                              },
-    [DV_KIND_SECRET] = {dv_validate_secret,          NULL                              },
-    [DV_KIND_CONFIG_MAP] = {dv_validate_config_map,      NULL                              },
-    [DV_KIND_LEASE] = {dv_validate_lease,           NULL                              },
-    [DV_KIND_CLAIM] = {dv_validate_claim,           dv_validate_claim_before_update   },
-    [DV_KIND_TEMPLATE] = {dv_validate_template,        dv_validate_template_before_update},
-    [DV_KIND_SLICE] = {dv_validate_slice,           NULL                              },
-    [DV_KIND_CLASS] = {dv_validate_class,           NULL                              },
-    [DV_KIND_TAINT_RULE] = {dv_validate_taint_rule,      NULL                              },
-    [DV_KIND_RUNTIME_CLASS] = {dv_validate_runtime_class,   NULL                              },
+    [DV_KIND_POD] = {dv_validate_pod,                  NULL                              },
+    [DV_KIND_NODE] = {dv_validate_node,                 NULL                              },
+    [DV_KIND_NAMESPACE] = {dv_validate_namespace,            NULL                              },
+    [DV_KIND_EVENT] = {dv_validate_event,                NULL                              },
+    [DV_KIND_SERVICE_ACCOUNT] = {dv_validate_service_account,      NULL                              },
+    [DV_KIND_SECRET] = {dv_validate_secret,               NULL                              },
+    [DV_KIND_CONFIG_MAP] = {dv_validate_config_map,           NULL                              },
+    [DV_KIND_LEASE] = {dv_validate_lease,                NULL                              },
+    [DV_KIND_CLAIM] = {dv_validate_claim,                dv_validate_claim_before_update   },
+    [DV_KIND_TEMPLATE] = {dv_validate_template,             dv_validate_template_before_update},
+    [DV_KIND_SLICE] = {dv_validate_slice,                NULL                              },
+    [DV_KIND_CLASS] = {dv_validate_class,                NULL                              },
+    [DV_KIND_TAINT_RULE] = {dv_validate_taint_rule,           NULL                              },
+    [DV_KIND_RUNTIME_CLASS] = {dv_validate_runtime_class,        NULL                              },
+    [DV_KIND_ROLE] = {dv_validate_role,                 NULL                              },
+    [DV_KIND_CLUSTER_ROLE] = {dv_validate_cluster_role,         NULL                              },
+    [DV_KIND_ROLE_BINDING] = {dv_validate_role_binding,         NULL                              },
+    [DV_KIND_CLUSTER_ROLE_BINDING] = {dv_validate_cluster_role_binding, NULL                              },
 };
 
 void dv_validate(const struct dv_validation *validation, struct dv_problems *problems)

@@ -21,6 +21,10 @@ dv_validate_kind dv_validate_slice;
 dv_validate_kind dv_validate_class;
 dv_validate_kind dv_validate_taint_rule;
 dv_validate_kind dv_validate_runtime_class;
+dv_validate_kind dv_validate_role;
+dv_validate_kind dv_validate_cluster_role;
+dv_validate_kind dv_validate_role_binding;
+dv_validate_kind dv_validate_cluster_role_binding;
 
 /* What is checked once more before an update, beside the metadata. */
 dv_validate_kind dv_validate_claim_before_update;
