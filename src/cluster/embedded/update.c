@@ -120,9 +120,15 @@ static bool needs_version(const struct dv_kind *kind)
     return kind->id == DV_KIND_LEASE || kind->id == DV_KIND_RUNTIME_CLASS;
 }
 
+static bool is_about_rights(const struct dv_kind *kind)
+{
+    return kind->id == DV_KIND_ROLE || kind->id == DV_KIND_CLUSTER_ROLE ||
+           kind->id == DV_KIND_ROLE_BINDING || kind->id == DV_KIND_CLUSTER_ROLE_BINDING;
+}
+
 static bool is_created_by_update(const struct dv_kind *kind)
 {
-    return needs_version(kind) || kind->id == DV_KIND_EVENT;
+    return needs_version(kind) || is_about_rights(kind) || kind->id == DV_KIND_EVENT;
 }
 
 static bool fail_without_version(struct dv_cluster_operation *operation)

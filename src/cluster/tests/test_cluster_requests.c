@@ -186,6 +186,17 @@ static void runtime_classes_are_updated_as_leases_are(void **state)
               "value: 0: must be specified for an update");
 }
 
+static void roles_are_made_by_an_update_and_need_no_version(void **state)
+{
+    static const char role[] = "{\"metadata\":{\"name\":\"a:b\"},\"rules\":[]}";
+    struct fixture *fixture = *state;
+    struct reply reply = update(fixture, DV_KIND_CLUSTER_ROLE, "", "a:b", role);
+
+    (void)must(reply);
+    assert_true(reply.is_created);
+    (void)must(update(fixture, DV_KIND_CLUSTER_ROLE, "", "a:b", role));
+}
+
 static void leases_are_made_by_an_update(void **state)
 {
     struct fixture *fixture = *state;
@@ -456,6 +467,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(refuses_what_cannot_be_updated, start, end),
         cmocka_unit_test_setup_teardown(leases_are_made_by_an_update, start, end),
         cmocka_unit_test_setup_teardown(runtime_classes_are_updated_as_leases_are, start, end),
+        cmocka_unit_test_setup_teardown(roles_are_made_by_an_update_and_need_no_version, start,
+                                        end),
         cmocka_unit_test_setup_teardown(status_and_the_rest_do_not_mix, start, end),
         cmocka_unit_test_setup_teardown(dry_runs_change_nothing, start, end),
         cmocka_unit_test_setup_teardown(the_caller_may_refuse_a_change, start, end),
