@@ -153,6 +153,11 @@ struct dv_pb_envelope {
 DV_CHECKED bool dv_pb_envelope_decode(dv_str body, struct dv_pb_envelope *envelope,
                                       struct dv_err *err);
 void dv_pb_envelope_encode(const struct dv_pb_envelope *envelope, struct dv_buf *buf);
+/* The same for an object that is made in parts: what comes before the length of the object, the
+ * length, and what follows the object. */
+void dv_pb_envelope_begin(dv_str api_version, dv_str kind, struct dv_buf *buf);
+void dv_pb_envelope_add_length(size_t n_object, struct dv_buf *buf);
+void dv_pb_envelope_end(struct dv_buf *buf);
 
 /* "2006-01-02T15:04:05Z", with any offset and fraction; prints UTC. */
 DV_CHECKED bool dv_api_time_parse(dv_str text, struct dv_time *time, struct dv_err *err);

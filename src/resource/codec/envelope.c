@@ -73,16 +73,33 @@ bool dv_pb_envelope_decode(dv_str body, struct dv_pb_envelope *envelope, struct 
     return true;
 }
 
-void dv_pb_envelope_encode(const struct dv_pb_envelope *envelope, struct dv_buf *buf)
+void dv_pb_envelope_begin(dv_str api_version, dv_str kind, struct dv_buf *buf)
 {
     size_t mark;
 
     dv_buf_add(buf, magic);
     mark = dv_pb_begin(buf, 1);
-    dv_pb_add_bytes(buf, 1, envelope->api_version);
-    dv_pb_add_bytes(buf, 2, envelope->kind);
+    dv_pb_add_bytes(buf, 1, api_version);
+    dv_pb_add_bytes(buf, 2, kind);
     dv_pb_end(buf, mark);
-    dv_pb_add_bytes(buf, 2, envelope->object);
+}
+
+void dv_pb_envelope_add_length(size_t n_object, struct dv_buf *buf)
+{
+    dv_pb_add_varint(buf, DV_PB_TAG(2, DV_PB_BYTES));
+    dv_pb_add_varint(buf, n_object);
+}
+
+void dv_pb_envelope_end(struct dv_buf *buf)
+{
     dv_pb_add_bytes(buf, 3, DV_STR_NONE);
     dv_pb_add_bytes(buf, 4, DV_STR_NONE);
+}
+
+void dv_pb_envelope_encode(const struct dv_pb_envelope *envelope, struct dv_buf *buf)
+{
+    dv_pb_envelope_begin(envelope->api_version, envelope->kind, buf);
+    dv_pb_envelope_add_length(envelope->object.n, buf);
+    dv_buf_add(buf, envelope->object);
+    dv_pb_envelope_end(buf);
 }

@@ -1,4 +1,7 @@
-/* kube_list.c - answers with a long list in parts, see serve/wire/answer_parts.h. */
+/* kube_list.c - answers with a long list in parts, see serve/wire/answer_parts.h.
+ *
+ * In protobuf the length of a list stands before its objects, so these are encoded twice: first
+ * only to be measured. What comes before the length goes out at once. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
@@ -16,15 +19,49 @@
 #include "serve/wire/kube_accept.h"
 #include "serve/wire/kube_render.h"
 
+/* The limit of one object, which is printed whole. */
+#define ITEM_BYTES_MAX ((size_t)64 << 20)
+/* So much is measured between two looks at whether the client is still there. */
+#define MEASURED_BYTES ((size_t)4 << 20)
+
 struct list {
     struct dv_parts parts;
     struct dv_kube_call *call; /* until the client has left, or has got everything */
     struct dv_arena *arena;    /* holds this and what the worker reads */
     struct dv_render render;
     struct dv_list_page page; /* references to the objects from `n_freed` on */
+    size_t n_measured;
+    size_t n_items_bytes; /* of those that are measured */
+    bool has_head;
+    bool has_begun;
     size_t n_printed;
     size_t n_freed;
 };
+
+static bool needs_length(const struct list *list)
+{
+    return list->render.rendering.media == DV_MEDIA_PROTOBUF;
+}
+
+/* Measures some of the objects that are left; true: all are measured. */
+static bool measure(struct list *list)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
+    DV_CLEANUP(dv_buf_fini) struct dv_buf item;
+    size_t n_before = list->n_items_bytes;
+
+    dv_buf_init(&item, ITEM_BYTES_MAX);
+    while (list->n_measured < list->page.n_objects &&
+           list->n_items_bytes - n_before < MEASURED_BYTES) {
+        dv_buf_clear(&item);
+        dv_arena_reset(scratch);
+        dv_render_list_item(&list->render, list->page.objects[list->n_measured],
+                            list->n_measured == 0, scratch, &item);
+        list->n_items_bytes += item.n;
+        list->n_measured++;
+    }
+    return list->n_measured == list->page.n_objects;
+}
 
 /* Runs on a worker. */
 static bool print_part(struct dv_parts *parts, size_t n_bytes, struct dv_buf *part)
@@ -32,16 +69,29 @@ static bool print_part(struct dv_parts *parts, size_t n_bytes, struct dv_buf *pa
     struct list *list = DV_CONTAINER(parts, struct list, parts);
     DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
 
-    if (list->n_printed == 0)
-        dv_render_list_begin(&list->render, &list->page, scratch, part);
+    if (!list->has_head) {
+        list->has_head = true;
+        dv_render_list_head(&list->render, scratch, part);
+        if (needs_length(list))
+            return false;
+    }
+    if (needs_length(list) && !measure(list))
+        return false;
+    if (!list->has_begun) {
+        list->has_begun = true;
+        dv_render_list_begin(&list->render, &list->page, list->n_items_bytes, scratch, part);
+    }
     while (part->n < n_bytes && list->n_printed < list->page.n_objects) {
+        dv_arena_reset(scratch);
         dv_render_list_item(&list->render, list->page.objects[list->n_printed],
                             list->n_printed == 0, scratch, part);
         list->n_printed++;
     }
     if (list->n_printed < list->page.n_objects)
         return false;
-    dv_render_list_end(part);
+    dv_render_list_end(&list->render, part);
+    if (!needs_length(list))
+        dv_buf_add_char(part, '\n'); /* as after every document */
     return true;
 }
 
@@ -74,9 +124,9 @@ static void free_list(struct dv_parts *parts)
 
 bool dv_kube_can_stream(const struct dv_kube_call *call)
 {
-    /* The length of a message in protobuf stands before it; YAML and indented JSON are made from
-     * the whole text. */
-    return call->render.rendering.media == DV_MEDIA_JSON && !dv_kube_is_pretty(call);
+    /* YAML and indented JSON are made from the whole text. */
+    return call->render.rendering.media == DV_MEDIA_PROTOBUF ||
+           (call->render.rendering.media == DV_MEDIA_JSON && !dv_kube_is_pretty(call));
 }
 
 static struct list *new_list(struct dv_kube_call *call, const struct dv_list_page *page)
@@ -103,6 +153,6 @@ void dv_kube_stream_list(struct dv_kube_call *call, const struct dv_list_page *p
     list->parts.printed = on_printed;
     list->parts.ended = on_ended;
     list->parts.free = free_list;
-    dv_kube_add_fields(call, dv_media_name(DV_MEDIA_JSON));
+    dv_kube_add_fields(call, dv_media_name(call->render.rendering.media));
     dv_parts_start(&list->parts, call->kube->options.loop, call->rest, n_bytes);
 }

@@ -179,33 +179,33 @@ static void add_object_protobuf(const struct dv_render *render, const void *valu
     dv_buf_fini(&bare);
 }
 
-static void add_list_protobuf(const struct dv_render *render, const struct dv_list_page *page,
-                              const struct dv_api_list_meta *meta, struct dv_arena *arena,
-                              struct dv_buf *buf)
+/* The metadata of a list as its first member. */
+static void add_list_meta(const struct dv_api_list_meta *meta, struct dv_buf *buf)
 {
-    DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
-    bool is_whole = render->rendering.form == DV_FORM_OBJECT;
-    struct dv_buf bare;
-    size_t mark;
+    size_t mark = dv_pb_begin(buf, 1);
 
-    dv_buf_init(&bare, BYTES_MAX);
-    mark = dv_pb_begin(&bare, 1);
-    dv_encode_pb(&dv_message_list_meta, meta, &bare);
-    dv_pb_end(&bare, mark);
-    for (size_t i = 0; i < page->n_objects; i++) {
-        struct dv_object whole;
+    dv_encode_pb(&dv_message_list_meta, meta, buf);
+    dv_pb_end(buf, mark);
+}
 
-        dv_arena_reset(scratch);
-        mark = dv_pb_begin(&bare, 2);
-        add_bare(render, dv_object_read(page->objects[i], scratch, &whole)->value, &bare);
-        dv_pb_end(&bare, mark);
-    }
-    add_envelope(is_whole ? print_version(render->version, arena)
-                          : dv_str_from_c(meta_version(render)),
-                 is_whole ? dv_str_printf(arena, "%.*sList", DV_FMT(render->kind->name))
-                          : DV_STR("PartialObjectMetadataList"),
-                 dv_buf_str(&bare), buf);
-    dv_buf_fini(&bare);
+static void add_list_length(const struct dv_api_list_meta *meta, size_t n_items_bytes,
+                            struct dv_buf *buf)
+{
+    struct dv_buf own;
+
+    dv_buf_init(&own, BYTES_MAX);
+    add_list_meta(meta, &own);
+    dv_pb_envelope_add_length(own.n + n_items_bytes, buf);
+    dv_buf_add(buf, dv_buf_str(&own));
+    dv_buf_fini(&own);
+}
+
+static void add_item_protobuf(const struct dv_render *render, const void *value, struct dv_buf *buf)
+{
+    size_t mark = dv_pb_begin(buf, 2);
+
+    add_bare(render, value, buf);
+    dv_pb_end(buf, mark);
 }
 
 /* ---- objects and lists ---- */
@@ -231,12 +231,28 @@ static struct dv_api_list_meta list_meta(const struct dv_list_page *page, int64_
     };
 }
 
+void dv_render_list_head(const struct dv_render *render, struct dv_arena *arena, struct dv_buf *buf)
+{
+    if (!is_protobuf(render))
+        return;
+    if (render->rendering.form == DV_FORM_OBJECT)
+        dv_pb_envelope_begin(print_version(render->version, arena),
+                             dv_str_printf(arena, "%.*sList", DV_FMT(render->kind->name)), buf);
+    else
+        dv_pb_envelope_begin(dv_str_from_c(meta_version(render)),
+                             DV_STR("PartialObjectMetadataList"), buf);
+}
+
 void dv_render_list_begin(const struct dv_render *render, const struct dv_list_page *page,
-                          struct dv_arena *arena, struct dv_buf *buf)
+                          size_t n_items_bytes, struct dv_arena *arena, struct dv_buf *buf)
 {
     int64_t n_remaining;
     struct dv_api_list_meta meta = list_meta(page, &n_remaining, arena);
 
+    if (is_protobuf(render)) {
+        add_list_length(&meta, n_items_bytes, buf);
+        return;
+    }
     if (render->rendering.form == DV_FORM_TABLE) {
         begin_table(render, &meta, true, buf);
         return;
@@ -259,6 +275,10 @@ void dv_render_list_item(const struct dv_render *render, const struct dv_object 
     struct dv_object whole;
 
     object = dv_object_read(object, arena, &whole);
+    if (is_protobuf(render)) {
+        add_item_protobuf(render, object->value, buf);
+        return;
+    }
     if (!is_first)
         dv_buf_add_char(buf, ',');
     if (render->rendering.form == DV_FORM_TABLE)
@@ -270,29 +290,40 @@ void dv_render_list_item(const struct dv_render *render, const struct dv_object 
         add_partial(render, object->meta, buf);
 }
 
-void dv_render_list_end(struct dv_buf *buf)
+void dv_render_list_end(const struct dv_render *render, struct dv_buf *buf)
 {
-    dv_buf_add_c(buf, "]}\n");
+    if (is_protobuf(render))
+        dv_pb_envelope_end(buf);
+    else
+        dv_buf_add_c(buf, "]}");
+}
+
+static void add_items(const struct dv_render *render, const struct dv_list_page *page,
+                      struct dv_buf *buf)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
+
+    for (size_t i = 0; i < page->n_objects; i++) {
+        dv_arena_reset(scratch);
+        dv_render_list_item(render, page->objects[i], i == 0, scratch, buf);
+    }
 }
 
 void dv_render_list(const struct dv_render *render, const struct dv_list_page *page,
                     struct dv_arena *arena, struct dv_buf *buf)
 {
-    DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
-    int64_t n_remaining;
-    struct dv_api_list_meta meta;
+    DV_CLEANUP(dv_buf_fini) struct dv_buf items; /* in protobuf, where their length comes first */
 
-    if (is_protobuf(render)) {
-        meta = list_meta(page, &n_remaining, arena);
-        add_list_protobuf(render, page, &meta, arena, buf);
-        return;
-    }
-    dv_render_list_begin(render, page, arena, buf);
-    for (size_t i = 0; i < page->n_objects; i++) {
-        dv_arena_reset(scratch);
-        dv_render_list_item(render, page->objects[i], i == 0, scratch, buf);
-    }
-    dv_buf_add_c(buf, "]}");
+    dv_buf_init(&items, BYTES_MAX);
+    if (is_protobuf(render))
+        add_items(render, page, &items);
+    dv_render_list_head(render, arena, buf);
+    dv_render_list_begin(render, page, items.n, arena, buf);
+    if (is_protobuf(render))
+        dv_buf_add(buf, dv_buf_str(&items));
+    else
+        add_items(render, page, buf);
+    dv_render_list_end(render, buf);
 }
 
 void dv_render_message(enum dv_media media, const struct dv_message *message, const void *value,

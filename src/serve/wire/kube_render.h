@@ -31,12 +31,16 @@ void dv_render_object(const struct dv_render *render, const struct dv_object *ob
                       struct dv_arena *arena, struct dv_buf *buf);
 void dv_render_list(const struct dv_render *render, const struct dv_list_page *page,
                     struct dv_arena *arena, struct dv_buf *buf);
-/* Print a list in JSON in parts: what comes before its objects, each of them, and what follows. */
+/* Print a list in parts: what comes first and does not depend on its objects, what comes before the
+ * objects, each of them, and what follows. In protobuf the length of all objects together, as
+ * dv_render_list_item prints them, comes before them; in JSON n_items_bytes is not used. */
+void dv_render_list_head(const struct dv_render *render, struct dv_arena *arena,
+                         struct dv_buf *buf);
 void dv_render_list_begin(const struct dv_render *render, const struct dv_list_page *page,
-                          struct dv_arena *arena, struct dv_buf *buf);
+                          size_t n_items_bytes, struct dv_arena *arena, struct dv_buf *buf);
 void dv_render_list_item(const struct dv_render *render, const struct dv_object *object,
                          bool is_first, struct dv_arena *arena, struct dv_buf *buf);
-void dv_render_list_end(struct dv_buf *buf); /* with a newline, as after every document */
+void dv_render_list_end(const struct dv_render *render, struct dv_buf *buf);
 void dv_render_status(enum dv_media media, const struct dv_api_status *status, struct dv_buf *buf);
 /* Prints a message that is no object, such as a review. */
 void dv_render_message(enum dv_media media, const struct dv_message *message, const void *value,

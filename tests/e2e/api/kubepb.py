@@ -61,6 +61,7 @@ NodeAddress: type 1 string, address 2 string
 NodeStatus: capacity 1 <Quantity>, allocatable 2 <Quantity>, addresses 5 NodeAddress*
 Node: metadata 1 ObjectMeta, spec 2 NodeSpec, status 3 NodeStatus
 ConfigMap: metadata 1 ObjectMeta, data 2 <string>, binaryData 3 <bytes>, immutable 4 bool
+ConfigMapList: metadata 1 ListMeta, items 2 ConfigMap*
 Requirement: key 1 string, operator 2 string, values 3 string*
 NodeSelectorTerm: matchExpressions 1 Requirement*, matchFields 2 Requirement*
 NodeSelector: nodeSelectorTerms 1 NodeSelectorTerm*

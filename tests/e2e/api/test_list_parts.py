@@ -5,6 +5,7 @@ import socket
 
 import pytest
 
+from kubepb import MEDIA_TYPE, TYPES, unwrap
 from procs import until
 from servers import MAPS, PATIENCE_S, config_map
 
@@ -83,3 +84,28 @@ def test_clients_that_leave_in_the_middle_cost_nothing(node, api, maps):
         return 'verb="LIST"' in text
 
     until(is_counted, PATIENCE_S, "lists are counted")
+
+
+def test_a_list_in_protobuf_is_whole(api, maps):
+    answer = api.ask("GET", MAPS, Accept=MEDIA_TYPE)
+    assert answer.fields["Content-Type"] == MEDIA_TYPE
+    assert answer.fields["Transfer-Encoding"] == "chunked"
+    version, kind, message = unwrap(answer.body)
+    assert (version, kind) == ("v1", "ConfigMapList")
+    got = TYPES["ConfigMapList"].FromString(message)
+    doc = api.must("GET", MAPS)
+    assert got.metadata.resourceVersion == doc["metadata"]["resourceVersion"]
+    assert [(item.metadata.name, dict(item.data)) for item in got.items] == [
+        (item["metadata"]["name"], item["data"]) for item in doc["items"]]
+    assert maps == [item.metadata.name for item in got.items
+                    if item.metadata.name.startswith("map-")]
+
+
+def test_metadata_in_protobuf_are_whole(api, maps):
+    answer = api.ask("GET", MAPS, Accept=PARTIAL.replace("application/json", MEDIA_TYPE))
+    version, kind, message = unwrap(answer.body)
+    assert (version, kind) == ("meta.k8s.io/v1", "PartialObjectMetadataList")
+    got = TYPES["ConfigMapList"].FromString(message)  # whose first members are the same
+    assert maps == [item.metadata.name for item in got.items
+                    if item.metadata.name.startswith("map-")]
+    assert not any(item.data for item in got.items)

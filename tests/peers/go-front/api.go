@@ -73,10 +73,23 @@ func (c *client) start(method, path, mediaType string, body []byte) (*http.Respo
 	if err != nil {
 		return nil, err
 	}
-	request.Header.Set("Authorization", "Bearer "+c.access.token)
 	if len(body) > 0 {
 		request.Header.Set("Content-Type", mediaType)
 	}
+	return c.send(request)
+}
+
+func (c *client) startAccepting(method, path, accept string) (*http.Response, error) {
+	request, err := http.NewRequest(method, c.access.server+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Accept", accept)
+	return c.send(request)
+}
+
+func (c *client) send(request *http.Request) (*http.Response, error) {
+	request.Header.Set("Authorization", "Bearer "+c.access.token)
 	response, err := c.http.Do(request)
 	if err != nil {
 		return nil, err
@@ -84,7 +97,8 @@ func (c *client) start(method, path, mediaType string, body []byte) (*http.Respo
 	if response.StatusCode >= http.StatusMultipleChoices {
 		text, _ := io.ReadAll(response.Body)
 		response.Body.Close()
-		return nil, fmt.Errorf("%s %s: %s: %s", method, path, response.Status, text)
+		return nil, fmt.Errorf("%s %s: %s: %s", request.Method, request.URL.Path, response.Status,
+			text)
 	}
 	return response, nil
 }
