@@ -19,11 +19,13 @@
  * so long is a fault of ours, and is logged. */
 #define HOLD_WARN_NS 1000000000u
 
-/* Memory is given back when so much more of it is free than after the last time, and there was
- * hardly any work in the last REST_MS. */
+/* Memory is given back when there was some work since the last time, and hardly any in the last
+ * REST_MS. How much of it is free is not asked: the C library walks along all free blocks to tell,
+ * also the smallest, which takes milliseconds when there are thousands; giving back looks at those
+ * of a page and more only. */
 #define REST_MS 3000u
-#define FREED_BYTES (64u * 1024u)
 #define CALM_CLOCKS (CLOCKS_PER_SEC / 20)
+#define WORK_CLOCKS (CLOCKS_PER_SEC / 200)
 
 /* The heaps of the C library: the loop's, and one that all other threads share. Each thread would
  * have one of its own, and the end of such a heap is never given back. */
@@ -44,8 +46,8 @@ struct dv_vitals {
     struct dv_timer feed;
     uint64_t feed_ms; /* 0: there is no watchdog */
     struct dv_timer rest;
-    size_t free_bytes; /* of the C library: the least since memory was last given back */
-    clock_t looked;    /* the processor time when that was last thought about */
+    clock_t looked;  /* the processor time when it was last thought about giving memory back */
+    clock_t trimmed; /* and when it was given back */
 };
 
 void dv_vitals_bound_heaps(void)
@@ -87,28 +89,17 @@ static void feed(struct dv_timer *timer)
 }
 
 /* Gives the memory that was freed back to the system: the C library keeps what lies between memory
- * that is in use, and goes on to count it as free when it is given back. */
-static void trim(struct dv_vitals *vitals)
-{
-    size_t free_bytes = mallinfo2().fordblks;
-
-    if (free_bytes < vitals->free_bytes)
-        vitals->free_bytes = free_bytes;
-    if (free_bytes - vitals->free_bytes < FREED_BYTES)
-        return;
-    (void)malloc_trim(0); /* whether there was any does not matter */
-    vitals->free_bytes = mallinfo2().fordblks;
-}
-
-/* What was freed since the last look may have been freed without any work to speak of: what was
- * kept for a while only, at the end of that. */
+ * that is in use. What was freed since the last look may have been freed without any work to speak
+ * of: what was kept for a while only, at the end of that. */
 static void rest(struct dv_timer *timer)
 {
     struct dv_vitals *vitals = DV_CONTAINER(timer, struct dv_vitals, rest);
     clock_t now = clock();
 
-    if (now - vitals->looked < CALM_CLOCKS)
-        trim(vitals);
+    if (now - vitals->looked < CALM_CLOCKS && now - vitals->trimmed >= WORK_CLOCKS) {
+        (void)malloc_trim(0); /* whether there was any does not matter */
+        vitals->trimmed = clock();
+    }
     vitals->looked = now;
     dv_timer_start(timer, vitals->loop, dv_loop_now_ms(vitals->loop) + REST_MS, rest);
 }
