@@ -68,6 +68,7 @@ void dv_sched_binding_end_well(struct dv_sched_binding *binding)
                                                           pod->key, DV_STR(" to "), binding->node},
                                          4, binding->arena));
     end(binding);
+    dv_sched_says_look(sched);
     dv_sched_set_state(pod, POD_BOUND);
     if (pod->is_gone)
         dv_sched_pod_unassume(pod);

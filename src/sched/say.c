@@ -1,8 +1,9 @@
 /* say.c - what pods are told: the PodScheduled condition while they wait, and events.
  *
  * Conditions are written until they are there, a few at a time, and only when they say something
- * new. Events are for people. They are written after what they tell of; when too many wait, no
- * decision is made until fewer do (dv_sched_says_keep_up), so that none has to be dropped. */
+ * new. Events are for people. They are written after what they tell of, in a burst of pods some
+ * dozens at a time; when too many wait, no decision is made until fewer do (dv_sched_says_keep_up),
+ * so that none has to be dropped. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -31,6 +32,11 @@
  */
 #define N_EVENTS_SLOW 4096u
 #define N_EVENTS_MAX (2u * N_EVENTS_SLOW)
+/* While many pods are being bound, so many events are written together, or those of so long a time:
+ * what is new in one commit shares pages of the file. */
+#define N_BINDING_FEW 8u
+#define N_TOLD_TOGETHER 64u
+#define TELL_MS 100u
 /* How often an event is tried that the API has no time for. */
 #define N_TELLS_MAX 5u
 /* The pause before conditions are written again after one could not be: doubled each time, for all
@@ -340,6 +346,39 @@ void dv_sched_say_event(struct dv_sched_pod *pod, const char *type, const char *
     pump(sched);
 }
 
+/* Writes the events that wait. */
+static void tell(struct dv_sched *sched)
+{
+    struct dv_link *link;
+
+    dv_timer_cancel(&sched->tell_late);
+    while (sched->n_telling < N_TELLING_MAX && !dv_timer_is_set(&sched->tell_again) &&
+           (link = dv_list_shift(&sched->events))) {
+        struct dv_sched_said_event *event = DV_CONTAINER(link, struct dv_sched_said_event, link);
+
+        sched->n_events--;
+        sched->n_telling++;
+        dv_list_push(&sched->telling, link);
+        dv_sched_request(sched, &event->request);
+    }
+}
+
+static void on_tell_late(struct dv_timer *timer)
+{
+    tell(DV_CONTAINER(timer, struct dv_sched, tell_late));
+}
+
+void dv_sched_says_look(struct dv_sched *sched)
+{
+    if (sched->is_closing || sched->n_events == 0)
+        return;
+    if (sched->n_events >= N_TOLD_TOGETHER || sched->n_binding < N_BINDING_FEW)
+        tell(sched);
+    else if (!dv_timer_is_set(&sched->tell_late))
+        dv_timer_start(&sched->tell_late, sched->loop, dv_loop_now_ms(sched->loop) + TELL_MS,
+                       on_tell_late);
+}
+
 static void pump(struct dv_sched *sched)
 {
     struct dv_link *link;
@@ -359,15 +398,7 @@ static void pump(struct dv_sched *sched)
         }
         send_condition(pod);
     }
-    while (sched->n_telling < N_TELLING_MAX && !dv_timer_is_set(&sched->tell_again) &&
-           (link = dv_list_shift(&sched->events))) {
-        struct dv_sched_said_event *event = DV_CONTAINER(link, struct dv_sched_said_event, link);
-
-        sched->n_events--;
-        sched->n_telling++;
-        dv_list_push(&sched->telling, link);
-        dv_sched_request(sched, &event->request);
-    }
+    dv_sched_says_look(sched);
 }
 
 void dv_sched_says_cancel(struct dv_sched *sched)
@@ -377,6 +408,7 @@ void dv_sched_says_cancel(struct dv_sched *sched)
 
     dv_timer_cancel(&sched->say_again);
     dv_timer_cancel(&sched->tell_again);
+    dv_timer_cancel(&sched->tell_late);
     while ((link = dv_list_first(&sched->events)))
         free_event(DV_CONTAINER(link, struct dv_sched_said_event, link));
     sched->n_events = 0;

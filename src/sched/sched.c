@@ -70,6 +70,7 @@ static void free_all(struct dv_sched *sched)
     dv_task_cancel(&sched->turn);
     dv_timer_cancel(&sched->say_again);
     dv_timer_cancel(&sched->tell_again);
+    dv_timer_cancel(&sched->tell_late);
     dv_task_cancel(&sched->end);
     dv_task_cancel(&sched->wake);
     dv_sched_metrics_close(sched);

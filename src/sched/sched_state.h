@@ -301,7 +301,8 @@ struct dv_sched {
     struct dv_timer say_again;
     unsigned n_say_pauses;
     struct dv_timer tell_again;
-    struct dv_list events; /* of struct dv_sched_said_event, to be told and being told */
+    struct dv_timer tell_late; /* events wait for others until it fires */
+    struct dv_list events;     /* of struct dv_sched_said_event, to be told and being told */
     struct dv_list telling;
     size_t n_events;
     size_t n_telling;
@@ -456,6 +457,8 @@ bool dv_sched_conditions_failed(const struct dv_sched *sched,
 void dv_sched_say(struct dv_sched_pod *pod, const char *reason, dv_str text);
 /* Whether so few events wait that decisions may add more. */
 bool dv_sched_says_keep_up(const struct dv_sched *sched);
+/* Writes events that waited for others, when there are enough of them or few pods to come. */
+void dv_sched_says_look(struct dv_sched *sched);
 void dv_sched_say_event(struct dv_sched_pod *pod, const char *type, const char *reason,
                         const char *action, dv_str note);
 /* Drops what the pod has yet to say. False: a request that says it is under way; wait for its

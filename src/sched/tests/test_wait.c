@@ -435,6 +435,41 @@ static void what_fits_nowhere_is_not_searched_again(void **state)
     assert_int_equal(numbers(world).n_allocations, n + 1); /* that node, for one of them */
 }
 
+/* ---- events of many pods ---- */
+
+static size_t n_told(struct world *world, size_t n_pods)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < n_pods; i++)
+        n += n_events(world, text(world, "p%zu", i), "Scheduled");
+    return n;
+}
+
+static void events_of_many_pods_are_written_together(void **state)
+{
+    struct world *world = *state;
+    const size_t n_pods = 20;
+
+    make_node(world, "n1", 0);
+    for (size_t i = 0; i < n_pods; i++)
+        make_pod(world, text(world, "p%zu", i), NULL, "");
+    world->api.front.is_holding = true;
+    open_sched(world);
+    world->api.front.is_holding = false; /* the bindings are held, and events are not */
+    release_some(world, 4);
+    assert_int_equal(n_told(world, n_pods), 0); /* they wait for those of the others */
+    pass(world, 100);
+    assert_int_equal(n_told(world, n_pods), 4); /* but not long */
+    release_some(world, 8);
+    assert_int_equal(n_told(world, n_pods), 4);
+    release_some(world, 2);
+    assert_int_equal(n_told(world, n_pods), 14); /* few pods are left: nothing is waited for */
+    release_requests(world);
+    assert_int_equal(n_told(world, n_pods), n_pods);
+    assert_at_rest(world);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start_world, end_world)
 
 int main(void)
@@ -459,6 +494,7 @@ int main(void)
         TEST(room_that_a_pod_leaves_is_taken_by_the_next),
         TEST(priority_goes_first),
         TEST(what_fits_nowhere_is_not_searched_again),
+        TEST(events_of_many_pods_are_written_together),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
