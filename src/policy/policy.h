@@ -23,7 +23,7 @@
  *       resources: [nvidia.com/gpu]    # of device plugins
  *       classes: [gpu.nvidia.com]      # of DRA drivers
  *       devices: 2                     # at once, of all these together; each user on its own
- *       maxTime: 8h                    # the longest lease
+ *       maxTime: 8h                    # the longest lease, with all renewals
  *       priority: 5                    # the highest; a request without one gets it
  *     - name: operators
  *       by: [{group: wheel}]
