@@ -109,6 +109,7 @@ struct dv_lease_request {
     const dv_str *command;
     size_t n_command;
     dv_str key;
+    bool only_attaches; /* to the lease of that key, if it has not ended */
     uint64_t grace_s;
 };
 
@@ -137,7 +138,8 @@ DV_CHECKED bool dv_leases_check(struct dv_leases *leases, const struct dv_lease_
                                 const struct dv_lease_request *request, struct dv_err *err);
 /* Checks the request and enters it into the queue; everything that follows is told to the listener,
  * and never before this returns. RESOURCE_EXHAUSTED: too many are waiting, or too many of this
- * user. A request whose key a lease of the user has gets that lease. */
+ * user. A request whose key a lease of the user has gets that lease. NOT_FOUND: there is none, and
+ * it only attaches. */
 DV_CHECKED bool dv_leases_take(struct dv_leases *leases, const struct dv_lease_caller *caller,
                                const struct dv_lease_request *request,
                                struct dv_lease_listener *listener, struct dv_err *err);

@@ -179,6 +179,8 @@ static void take(struct dv_lease_session *session)
         .waits_for_ready = session->was_reached,
     };
     session->is_running = true;
+    /* One that has ended while davitd was away is not to be followed by another. */
+    session->request->only_attach = session->grant != NULL;
     dv_call_start(session->channel, &session->call, dv_grpc_encode(&session->request->base));
 }
 

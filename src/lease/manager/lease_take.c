@@ -481,6 +481,8 @@ bool dv_leases_take(struct dv_leases *leases, const struct dv_lease_caller *call
         dv_task_post(&lease->task, leases->loop, on_attached);
         return true;
     }
+    if (request->only_attaches)
+        return dv_fail(err, DV_NOT_FOUND, "the lease has ended");
     lease = dv_lease_new(leases, dv_arena_new());
     dv_lease_set_user(lease, caller->uid);
     if (!has_room(leases, caller, lease->user, err) ||

@@ -88,6 +88,7 @@ static void read_request(const NodeV1__TakeLeaseRequest *message, struct dv_aren
         .command = read_texts(message->command, message->n_command, arena),
         .n_command = message->n_command,
         .key = dv_str_from_c(message->key),
+        .only_attaches = message->only_attach,
         .grace_s = GRACE_S,
     };
     if (message->has_wait_seconds_case ==
