@@ -34,6 +34,8 @@
 /* A process that was killed is gone within this time, or hangs in the kernel: then its devices are
  * given back all the same. */
 #define KILLED_MS 5000u
+/* How often it is looked whether what the owner has started is still there. */
+#define DESCENDANTS_MS 200u
 #define PAUSE_FIRST_MS 500u
 #define PAUSE_MAX_MS 30000u
 #define JITTER_PER_MILLE 200u
@@ -342,6 +344,21 @@ void dv_lease_give_up(struct dv_lease *lease, enum dv_code code, const char *tex
     dv_leases_look_again(leases);
 }
 
+static void on_descendants_look(struct dv_timer *timer)
+{
+    struct dv_lease *lease = DV_CONTAINER(timer, struct dv_lease, group_timer);
+    struct dv_loop *loop = lease->leases->loop;
+
+    if (step_of(lease) != SIGNAL)
+        return;
+    if (dv_lease_has_descendants(lease)) {
+        dv_timer_start(timer, loop, dv_loop_now_ms(loop) + DESCENDANTS_MS, on_descendants_look);
+        return;
+    }
+    dv_timer_cancel(&lease->end_timer);
+    dv_lease_go(lease, DV_LEASE_STEP_DONE);
+}
+
 void dv_lease_owner_ended(struct dv_lease *lease)
 {
     dv_lease_stop_watching(lease);
@@ -349,8 +366,7 @@ void dv_lease_owner_ended(struct dv_lease *lease)
     if (step_of(lease) == HOLD) {
         dv_lease_end(lease, "OwnerEnded", DV_STR(""), DV_STR(""));
     } else if (step_of(lease) == SIGNAL) {
-        dv_timer_cancel(&lease->end_timer);
-        dv_lease_go(lease, DV_LEASE_STEP_DONE);
+        on_descendants_look(&lease->group_timer);
     }
 }
 

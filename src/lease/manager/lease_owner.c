@@ -1,7 +1,5 @@
 /* lease_owner.c - who holds a lease: found and checked when it is asked for, watched while it is
- * held, signalled when it has to end. */
-#include <dirent.h>
-#include <signal.h>
+ * held. Signals are in lease_signal.c. */
 #include <sys/stat.h>
 
 #include "base/arena.h"
@@ -23,20 +21,8 @@
  * the other. */
 #define UNIT_EMPTY_MS 5000u
 #define CGROUP_BYTES_MAX 65536u
-#define DEPTH_MAX 8u
 
 /* ---- finding ---- */
-
-/* Who the process belongs to; false: there is none. */
-static bool user_of(uint32_t pid, struct dv_arena *arena, uint32_t *uid)
-{
-    struct stat info;
-
-    if (stat(dv_str_to_c(dv_str_printf(arena, "/proc/%u", pid), arena), &info) < 0)
-        return false;
-    *uid = info.st_uid;
-    return true;
-}
 
 /* The directory of a control group of version 2; on machines with both versions it is not where the
  * kernel's path begins. When there is none, where it would be. */
@@ -87,7 +73,7 @@ static bool find_process(const struct dv_lease_caller *caller,
             "owner: the caller's process is not in davitd's PID namespace: name a control "
             "group or a unit");
     owner->start = dv_process_start(owner->pid, arena);
-    if (owner->start.n == 0 || !user_of(owner->pid, arena, &uid))
+    if (owner->start.n == 0 || !dv_lease_user_of(owner->pid, arena, &uid))
         return dv_fail(err, DV_INVALID_ARGUMENT, "owner: there is no process %u", owner->pid);
     if (!caller->is_root && uid != caller->uid && owner->pid != caller->pid)
         return dv_fail(err, DV_PERMISSION_DENIED,
@@ -260,44 +246,4 @@ void dv_lease_move(struct dv_lease *lease, const struct dv_lease_owner *owner,
     dv_arena_free(lease->owner_arena); /* of the one before */
     lease->owner_arena = arena;
     dv_lease_watch_owner(lease);
-}
-
-/* ---- signals ---- */
-
-/* Signals the processes of a control group that are the lease's user's; root's lease: all of them.
- */
-static void signal_group(const struct dv_lease *lease, dv_str dir, int signum, unsigned depth)
-{
-    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
-    const struct dirent *entry;
-    dv_str text;
-    dv_str line;
-    DIR *open;
-
-    if (dv_group_processes(dir, arena, &text))
-        while (text.n > 0 && dv_str_split(&text, '\n', &line)) {
-            uint32_t pid;
-            uint32_t uid;
-
-            if (dv_str_to_u32(line, &pid) && pid > 1 && user_of(pid, arena, &uid) &&
-                (lease->spec.user == 0 || lease->spec.user == uid))
-                (void)kill((pid_t)pid, signum); /* one that is gone is what we want */
-        }
-    open = depth < DEPTH_MAX ? opendir(dv_str_to_c(dir, arena)) : NULL;
-    while (open && (entry = readdir(open)))
-        if (entry->d_type == DT_DIR && entry->d_name[0] != '.')
-            signal_group(lease, dv_str_printf(arena, "%.*s/%s", DV_FMT(dir), entry->d_name), signum,
-                         depth + 1);
-    if (open)
-        (void)closedir(open);
-}
-
-void dv_lease_signal_owner(struct dv_lease *lease, int signum)
-{
-    dv_log(DV_LOG_INFO, "lease: its owner is signalled", DV_F_STR("lease", lease->spec.id),
-           DV_F_I64("signal", signum));
-    if (lease->spec.owner.kind == DV_LEASE_OWNER_PROCESS)
-        (void)dv_process_signal(&lease->process, signum); /* one that is gone has ended */
-    else
-        signal_group(lease, lease->spec.owner.cgroup, signum, 0);
 }

@@ -43,6 +43,7 @@ void dv_lease_free(struct dv_lease *lease)
         (void)dv_map_remove(&leases->by_id, lease->spec.id);
     dv_lease_drop_claim(lease);
     dv_buf_fini(&lease->awaited_text);
+    dv_vec_fini(&lease->descendants);
     dv_arena_free(lease->owner_arena);
     dv_arena_free(lease->arena);
     free(lease);

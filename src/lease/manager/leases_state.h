@@ -59,6 +59,12 @@ struct dv_lease_user {
     char key[sizeof("4294967295")];
 };
 
+/* A process that the owner, or what that has started, has started. */
+struct dv_lease_descendant {
+    uint32_t pid;
+    uint64_t start; /* in ticks since the boot */
+};
+
 struct dv_lease {
     struct dv_leases *leases;
     struct dv_arena *arena;
@@ -91,7 +97,8 @@ struct dv_lease {
     /* its owner */
     struct dv_arena *owner_arena; /* of one that it was moved to; NULL: it is the first */
     struct dv_process process;
-    struct dv_timer group_timer;
+    struct dv_timer group_timer; /* looks at its control group, or at the descendants */
+    DV_VEC(struct dv_lease_descendant) descendants; /* that were signalled with it */
     bool group_was_used;
     uint64_t group_empty_ms; /* since when it is empty; 0: it is not */
     /* what its steps use */
@@ -210,7 +217,13 @@ void dv_lease_move(struct dv_lease *lease, const struct dv_lease_owner *owner,
                    struct dv_arena *arena);
 void dv_lease_watch_owner(struct dv_lease *lease);
 void dv_lease_stop_watching(struct dv_lease *lease);
+
+/* lease_signal.c */
 void dv_lease_signal_owner(struct dv_lease *lease, int signum);
+/* Whether any of those that were signalled with the owner is still there. */
+bool dv_lease_has_descendants(struct dv_lease *lease);
+/* Who the process belongs to; false: there is none. */
+bool dv_lease_user_of(uint32_t pid, struct dv_arena *arena, uint32_t *uid);
 
 /* lease_look.c */
 void dv_leases_enter(struct dv_lease *lease); /* into the queue */

@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/num.h"
 
 /* Bound of /proc/PID/stat: one line of numbers. */
 #define STAT_BYTES_MAX 4096u
@@ -125,6 +126,21 @@ bool dv_process_signal(const struct dv_process *process, int signum)
     if (process->fd >= 0)
         return syscall(SYS_pidfd_send_signal, process->fd, signum, NULL, 0) == 0;
     return process->loop && is_there(process) && kill((pid_t)process->pid, signum) == 0;
+}
+
+bool dv_process_signal_other(uint32_t pid, uint64_t start, int signum)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    int fd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
+    uint64_t its_start;
+    bool is_sent = false;
+
+    /* read once the pidfd is open: from then on no other process can get this number */
+    if (dv_str_to_u64(dv_process_start(pid, arena), &its_start) && its_start == start)
+        is_sent = (fd >= 0 ? syscall(SYS_pidfd_send_signal, fd, signum, NULL, 0)
+                           : kill((pid_t)pid, signum)) == 0;
+    dv_close_fd(&fd);
+    return is_sent;
 }
 
 bool dv_process_is_watched(const struct dv_process *process)
