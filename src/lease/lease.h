@@ -211,5 +211,7 @@ struct dv_lease_shortage {
     uint64_t n_free; /* of a resource; of a class 0 */
 };
 void dv_lease_get_shortage(const struct dv_lease *lease, struct dv_lease_shortage *shortage);
+/* Whether the device is of a class that the lease wants devices of. */
+bool dv_lease_could_use(const struct dv_lease *lease, dv_str driver, dv_str pool, dv_str device);
 
 #endif

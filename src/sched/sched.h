@@ -22,6 +22,7 @@ struct dv_api_allocation_result;
 struct dv_api_device;
 struct dv_api_device_class;
 struct dv_api_resource_claim;
+struct dv_api_resource_slice_spec;
 struct dv_arena;
 struct dv_cluster;
 struct dv_err;
@@ -107,9 +108,14 @@ struct dv_sched_verdicts {
 bool dv_sched_explain(struct dv_sched *sched, const struct dv_api_resource_claim *const *claims,
                       size_t n_claims, dv_str node, struct dv_arena *arena,
                       struct dv_sched_verdicts *verdicts, struct dv_err *err);
-/* Shows the devices of the class on the node, up to a thousand. False: there is no such class. */
+/* How many devices the first request of the claim could have on the node now, up to what it wants;
+ * false: that cannot be told in this turn. Costs as much as a few choices. */
+bool dv_sched_count_free(struct dv_sched *sched, dv_str node,
+                         const struct dv_api_resource_claim *claim, uint64_t *n);
+/* Shows the devices of the class on the node, up to a thousand, each with what its slice says of
+ * its driver and pool. False: there is no such class. */
 bool dv_sched_each_of_class(struct dv_sched *sched, dv_str node, dv_str class,
-                            void (*see)(void *ctx, dv_str driver,
+                            void (*see)(void *ctx, const struct dv_api_resource_slice_spec *slice,
                                         const struct dv_api_device *device),
                             void *ctx);
 

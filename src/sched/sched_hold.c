@@ -21,6 +21,8 @@
 
 /* What a search may cost here, on the loop: some 5 ms. A request that takes longer is refused. */
 #define COST_MAX UINT64_C(500000)
+/* What one choice may cost where devices are only counted: some 0.2 ms. */
+#define COUNT_COST_MAX UINT64_C(20000)
 #define SHOWN_MAX 1000u
 
 static void make_share_id(void *ctx, char text[DV_UUID_BYTES])
@@ -52,13 +54,19 @@ static const struct dv_sched_node *ready_node(struct dv_sched *sched, dv_str nam
     return NULL;
 }
 
+static struct dv_alloc_node place_of(const struct dv_sched_node *node)
+{
+    const struct dv_api_object_meta *meta = node->object->meta;
+
+    return (struct dv_alloc_node){
+        .name = node->name, .labels = meta->labels, .n_labels = meta->n_labels};
+}
+
 static enum dv_sched_answer ask(struct dv_inventory *inventory, const struct dv_sched_node *node,
                                 const struct dv_api_resource_claim *claim, struct dv_arena *arena,
                                 struct dv_api_allocation_result *allocation, struct dv_err *err)
 {
-    const struct dv_api_object_meta *meta = node->object->meta;
-    const struct dv_alloc_node where = {
-        .name = node->name, .labels = meta->labels, .n_labels = meta->n_labels};
+    const struct dv_alloc_node where = place_of(node);
     const struct dv_alloc_options options = {.cost_max = COST_MAX, .share_id = make_share_id};
     struct dv_alloc_result result = {0};
     struct dv_alloc_miss miss = {0};
@@ -157,6 +165,56 @@ enum dv_sched_answer dv_sched_would_do(struct dv_sched *sched, dv_str node_name,
 
 /* ---- what there is ---- */
 
+/* Whether so many devices can be had for the first of the claim's requests, without the others. */
+static bool has_so_many(struct dv_inventory *inventory, const struct dv_sched_node *node,
+                        const struct dv_api_resource_claim *claim, uint64_t n)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    const struct dv_alloc_options options = {.cost_max = COUNT_COST_MAX, .share_id = make_share_id};
+    const struct dv_alloc_node where = place_of(node);
+    struct dv_api_exact_device_request exactly = *claim->spec.devices.requests[0].exactly;
+    struct dv_api_device_request request = claim->spec.devices.requests[0];
+    struct dv_api_resource_claim asked = *claim;
+    const struct dv_api_resource_claim *const claims[] = {&asked};
+    struct dv_alloc_result result = {0};
+    struct dv_err ignored; /* what cannot be found within the cost counts as not free */
+
+    exactly.count = (int64_t)n;
+    request.exactly = &exactly;
+    asked.spec.devices.requests = &request;
+    asked.spec.devices.n_requests = 1;
+    for (size_t i = 0; i < asked.spec.devices.n_constraints; i++)
+        if (asked.spec.devices.constraints[i].n_requests == 0 ||
+            !dv_str_eq(asked.spec.devices.constraints[i].requests[0], request.name))
+            asked.spec.devices.n_constraints = i; /* of the first request: they stand first */
+    dv_allocate(inventory, &where, claims, 1, &options, arena, &result, &ignored);
+    return result.outcome == DV_ALLOC_DONE;
+}
+
+bool dv_sched_count_free(struct dv_sched *sched, dv_str node_name,
+                         const struct dv_api_resource_claim *claim, uint64_t *n)
+{
+    struct dv_err busy; /* told by the result */
+    const struct dv_sched_node *node = ready_node(sched, node_name, &busy);
+    uint64_t known = 0;
+    uint64_t more;
+
+    if (!node || claim->spec.devices.n_requests == 0 || !claim->spec.devices.requests[0].exactly)
+        return false;
+    more = (uint64_t)claim->spec.devices.requests[0].exactly->count + 1;
+    /* `known` can be had, `more` cannot, or is more than is wanted */
+    while (more - known > 1) {
+        uint64_t middle = known + (more - known) / 2;
+
+        if (has_so_many(sched->inventory, node, claim, middle))
+            known = middle;
+        else
+            more = middle;
+    }
+    *n = known;
+    return true;
+}
+
 struct looking {
     struct dv_arena *arena;
     struct dv_arena *scratch;
@@ -198,7 +256,7 @@ static void read_selectors(struct looking *looking, const struct dv_api_device_c
 }
 
 bool dv_sched_each_of_class(struct dv_sched *sched, dv_str node, dv_str name,
-                            void (*see)(void *ctx, dv_str driver,
+                            void (*see)(void *ctx, const struct dv_api_resource_slice_spec *slice,
                                         const struct dv_api_device *device),
                             void *ctx)
 {
@@ -219,7 +277,7 @@ bool dv_sched_each_of_class(struct dv_sched *sched, dv_str node, dv_str name,
             continue;
         for (size_t i = 0; i < value->spec.n_devices && looking.n_shown < SHOWN_MAX; i++)
             if (is_of_class(&looking, value->spec.driver, &value->spec.devices[i])) {
-                see(ctx, value->spec.driver, &value->spec.devices[i]);
+                see(ctx, &value->spec, &value->spec.devices[i]);
                 looking.n_shown++;
             }
     }

@@ -210,7 +210,6 @@ static void look(struct dv_leases *leases)
     }
     while ((link = dv_list_shift(&looking.went)))
         dv_lease_begin(DV_CONTAINER(link, struct dv_lease, link));
-    dv_lease_queue_forget_pools(&leases->queue);
     if (looking.n_went >= WENT_MAX || looking.n_asked >= ASKED_MAX)
         dv_leases_look_again(leases);
 }

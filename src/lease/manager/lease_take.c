@@ -26,8 +26,6 @@
 #define GRACE_MAX_S 3600u
 /* So long after the machine was booted drivers may still come. */
 #define BOOTING_S 180
-/* Of one class on one machine; with more, the rest is not waited for in turn. */
-#define DRIVERS_MAX 64u
 #define SECONDS_MAX (UINT64_C(10) * 366 * 86400)
 
 /* ---- helpers ---- */
@@ -72,6 +70,13 @@ static dv_str make_id(const struct dv_leases *leases, struct dv_arena *arena)
     return dv_str_copy((dv_str){id, sizeof(id)}, arena);
 }
 
+/* What the lease wants of a resource or class; dv_lease_free gives the pool back. */
+static void add_want(struct dv_lease *lease, bool is_class, dv_str name, uint64_t n)
+{
+    lease->item.wants[lease->item.n_wants++] =
+        (struct dv_lease_want){dv_lease_queue_pool(&lease->leases->queue, is_class, name), n};
+}
+
 /* ---- what there is ---- */
 
 static bool check_resource(const struct dv_leases *leases, const struct dv_lease_resource *resource,
@@ -110,11 +115,11 @@ static bool check_resource(const struct dv_leases *leases, const struct dv_lease
                    DV_FMT(resource->name));
 }
 
-/* Names of attributes and capacities, gathered from the devices of a class, and their drivers. */
+/* Names of attributes and capacities, gathered from the devices of a class, and the devices. */
 struct names {
     struct dv_arena *arena;
     DV_VEC(struct dv_lease_name) v;
-    DV_VEC(dv_str) drivers;
+    DV_VEC(uint64_t) members;
 };
 
 static void add_name(struct names *names, dv_str driver, dv_str text, enum dv_lease_name_kind kind)
@@ -134,15 +139,19 @@ static void add_name(struct names *names, dv_str driver, dv_str text, enum dv_le
     *dv_vec_add_in(&names->v, names->arena) = name;
 }
 
-static void see_device(void *ctx, dv_str driver, const struct dv_api_device *device)
+/* Devices that consume counters of their pool count as all of it: a part of a GPU is waited for in
+ * turn with the whole of it. */
+static void see_device(void *ctx, const struct dv_api_resource_slice_spec *slice,
+                       const struct dv_api_device *device)
 {
     struct names *names = ctx;
-    bool is_new = true;
+    dv_str driver = slice->driver;
 
-    for (size_t i = 0; i < names->drivers.n; i++)
-        is_new &= !dv_str_eq(names->drivers.v[i], driver);
-    if (is_new)
-        *dv_vec_add_in(&names->drivers, names->arena) = dv_str_copy(driver, names->arena);
+    *dv_vec_add_in(&names->members, names->arena) =
+        dv_lease_device_number(driver, slice->pool.name, device->name);
+    if (device->n_consumes_counters > 0)
+        *dv_vec_add_in(&names->members, names->arena) =
+            dv_lease_device_number(driver, slice->pool.name, DV_STR(""));
     for (size_t i = 0; i < device->n_attributes; i++)
         add_name(names, driver, device->attributes[i].key,
                  device->attributes[i].value.version.n > 0 ? DV_LEASE_VERSION : DV_LEASE_ATTRIBUTE);
@@ -205,9 +214,9 @@ static bool read_devices(struct dv_leases *leases, struct dv_lease *lease,
             DV_FMT(asked->class));
     if (!expand_where(&names, asked, lease->arena, devices, err))
         return false;
-    for (size_t k = 0; k < names.drivers.n && k < DRIVERS_MAX; k++)
-        lease->item.wants[lease->item.n_wants++] = (struct dv_lease_want){
-            dv_lease_queue_pool(&leases->queue, true, names.drivers.v[k]), devices->n};
+    add_want(lease, true, devices->class, devices->n);
+    dv_lease_pool_set_members(&leases->queue, lease->item.wants[lease->item.n_wants - 1].pool,
+                              names.members.v, names.members.n);
     return true;
 }
 
@@ -264,9 +273,7 @@ static bool read_resources(struct dv_leases *leases, struct dv_lease *lease,
     for (size_t i = 0; i < lease->spec.n_resources; i++) {
         if (!check_resource(leases, &lease->spec.resources[i], err))
             return false;
-        lease->item.wants[lease->item.n_wants++] = (struct dv_lease_want){
-            dv_lease_queue_pool(&leases->queue, false, lease->spec.resources[i].name),
-            lease->spec.resources[i].n};
+        add_want(lease, false, lease->spec.resources[i].name, lease->spec.resources[i].n);
     }
     return true;
 }
@@ -380,8 +387,8 @@ static bool read_request(struct dv_leases *leases, const struct dv_lease_caller 
     spec->grace_s = request->grace_s;
     spec->resources = DV_NEW_ARRAY(lease->arena, struct dv_lease_resource, request->n_resources);
     spec->devices = DV_NEW_ARRAY(lease->arena, struct dv_lease_devices, request->n_devices);
-    lease->item.wants = DV_NEW_ARRAY(lease->arena, struct dv_lease_want,
-                                     request->n_resources + request->n_devices * DRIVERS_MAX);
+    lease->item.wants =
+        DV_NEW_ARRAY(lease->arena, struct dv_lease_want, request->n_resources + request->n_devices);
     read_command(lease, request);
     if (!read_resources(leases, lease, request, err))
         return false;
@@ -417,7 +424,6 @@ bool dv_leases_check(struct dv_leases *leases, const struct dv_lease_caller *cal
     bool ok = read_request(leases, caller, request, lease, err);
 
     dv_lease_free(lease);
-    dv_lease_queue_forget_pools(&leases->queue);
     return ok;
 }
 
@@ -488,7 +494,6 @@ bool dv_leases_take(struct dv_leases *leases, const struct dv_lease_caller *call
     if (!has_room(leases, caller, lease->user, err) ||
         !read_request(leases, caller, request, lease, err)) {
         dv_lease_free(lease);
-        dv_lease_queue_forget_pools(&leases->queue);
         return false;
     }
     lease->item.order = ++leases->n_arrivals;

@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/map.h"
 #include "lease/manager/leases_state.h"
 #include "store/store.h"
 
@@ -37,6 +38,8 @@ void dv_lease_free(struct dv_lease *lease)
     dv_timer_cancel(&lease->pause_timer);
     dv_task_cancel(&lease->task);
     dv_lease_queue_remove(&leases->queue, &lease->item);
+    for (size_t i = 0; i < lease->item.n_wants; i++)
+        dv_lease_pool_unref(&leases->queue, lease->item.wants[i].pool);
     dv_link_remove(&lease->link);
     dv_link_remove(&lease->of_user);
     if (dv_map_get(&leases->by_id, lease->spec.id) == lease)
@@ -85,6 +88,21 @@ void dv_lease_set_awaited(struct dv_lease *lease, const char *fmt, ...)
     dv_buf_vprintf(&lease->awaited_text, fmt, args);
     va_end(args);
     lease->awaited = dv_buf_str(&lease->awaited_text);
+}
+
+uint64_t dv_lease_device_number(dv_str driver, dv_str pool, dv_str device)
+{
+    return dv_hash(driver) * 3 + dv_hash(pool) * 5 + dv_hash(device) * 7;
+}
+
+bool dv_lease_could_use(const struct dv_lease *lease, dv_str driver, dv_str pool, dv_str device)
+{
+    uint64_t number = dv_lease_device_number(driver, pool, device);
+
+    for (size_t i = 0; i < lease->item.n_wants; i++)
+        if (dv_lease_pool_has(lease->item.wants[i].pool, number))
+            return true;
+    return false;
 }
 
 /* ---- telling ---- */

@@ -154,6 +154,8 @@ void dv_lease_set_awaited(struct dv_lease *lease, const char *fmt, ...) DV_PRINT
 void dv_lease_tell_last(struct dv_lease *lease, enum dv_lease_news news, const struct dv_err *err);
 void dv_lease_tell(struct dv_lease *lease, enum dv_lease_news news);
 void dv_leases_check_closed(struct dv_leases *leases);
+/* A number that stands for the device in pools of the queue. */
+uint64_t dv_lease_device_number(dv_str driver, dv_str pool, dv_str device);
 
 /* lease_rows.c */
 void dv_leases_init_saver(struct dv_leases *leases);

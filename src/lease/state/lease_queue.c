@@ -15,30 +15,106 @@ struct dv_lease_pool *dv_lease_queue_pool(struct dv_lease_queue *queue, bool is_
 
     for (size_t i = 0; i < queue->pools.n; i++) {
         pool = queue->pools.v[i];
-        if (pool->is_asked == is_asked && dv_str_eq(pool->name, name))
+        if (pool->is_asked == is_asked && dv_str_eq(pool->name, name)) {
+            pool->n_refs++;
             return pool;
+        }
     }
     pool = dv_alloc(sizeof(*pool) + name.n);
     text = (char *)(pool + 1);
     pool->name = dv_str_put(name, &text);
     pool->is_asked = is_asked;
+    pool->n_refs = 1;
     *dv_vec_add(&queue->pools) = pool;
     return pool;
 }
 
-void dv_lease_queue_forget_pools(struct dv_lease_queue *queue)
+static void free_pool(struct dv_lease_pool *pool)
 {
+    dv_vec_fini(&pool->rivals);
+    free(pool->members);
+    free(pool);
+}
+
+static void forget_rival(struct dv_lease_pool *pool, const struct dv_lease_pool *rival)
+{
+    for (size_t i = pool->rivals.n; i-- > 0;)
+        if (pool->rivals.v[i] == rival)
+            dv_vec_remove_swap(&pool->rivals, i);
+}
+
+static void leave_rivals(struct dv_lease_pool *pool)
+{
+    for (size_t i = 0; i < pool->rivals.n; i++)
+        forget_rival(pool->rivals.v[i], pool);
+    dv_vec_clear(&pool->rivals);
+}
+
+void dv_lease_pool_unref(struct dv_lease_queue *queue, struct dv_lease_pool *pool)
+{
+    assert(pool->n_refs > 0);
+    if (--pool->n_refs > 0)
+        return;
+    assert(pool->n_users == 0);
+    leave_rivals(pool);
     for (size_t i = queue->pools.n; i-- > 0;)
-        if (queue->pools.v[i]->n_users == 0) {
-            free(queue->pools.v[i]);
+        if (queue->pools.v[i] == pool)
             dv_vec_remove_swap(&queue->pools, i);
-        }
+    free_pool(pool);
+}
+
+static int compare_members(const void *a, const void *b)
+{
+    uint64_t first = *(const uint64_t *)a;
+    uint64_t second = *(const uint64_t *)b;
+
+    return (first > second) - (first < second);
+}
+
+/* Whether a device is in both; both are in ascending order. */
+static bool are_rivals(const struct dv_lease_pool *a, const struct dv_lease_pool *b)
+{
+    for (size_t i = 0, k = 0; i < a->n_members && k < b->n_members;) {
+        if (a->members[i] == b->members[k])
+            return true;
+        if (a->members[i] < b->members[k])
+            i++;
+        else
+            k++;
+    }
+    return false;
+}
+
+void dv_lease_pool_set_members(struct dv_lease_queue *queue, struct dv_lease_pool *pool,
+                               const uint64_t *members, size_t n_members)
+{
+    leave_rivals(pool);
+    free(pool->members);
+    pool->members = dv_alloc(sizeof(*members) * (n_members + 1)); /* never of no bytes */
+    pool->n_members = n_members;
+    for (size_t i = 0; i < n_members; i++)
+        pool->members[i] = members[i];
+    qsort(pool->members, n_members, sizeof(*members), compare_members);
+    for (size_t i = 0; i < queue->pools.n; i++) {
+        struct dv_lease_pool *other = queue->pools.v[i];
+
+        if (other == pool || !are_rivals(pool, other))
+            continue;
+        *dv_vec_add(&pool->rivals) = other;
+        *dv_vec_add(&other->rivals) = pool;
+    }
+}
+
+bool dv_lease_pool_has(const struct dv_lease_pool *pool, uint64_t member)
+{
+    return pool->n_members > 0 && bsearch(&member, pool->members, pool->n_members, sizeof(member),
+                                          compare_members) != NULL;
 }
 
 void dv_lease_queue_fini(struct dv_lease_queue *queue)
 {
     for (size_t i = 0; i < queue->pools.n; i++)
-        free(queue->pools.v[i]);
+        free_pool(queue->pools.v[i]);
     dv_vec_fini(&queue->pools);
     dv_vec_fini(&queue->items);
 }
@@ -75,7 +151,6 @@ void dv_lease_queue_add(struct dv_lease_queue *queue, struct dv_lease_item *item
     memmove(&queue->items.v[place + 1], &queue->items.v[place],
             (queue->items.n - 1 - place) * sizeof(struct dv_lease_item *));
     queue->items.v[place] = item;
-    queue->n_wantless += item->n_wants == 0;
     for (size_t i = 0; i < item->n_wants; i++)
         item->wants[i].pool->n_users++;
 }
@@ -94,7 +169,6 @@ void dv_lease_queue_remove(struct dv_lease_queue *queue, struct dv_lease_item *i
     if (place == 0)
         return;
     dv_vec_remove(&queue->items, place - 1);
-    queue->n_wantless -= item->n_wants == 0;
     for (size_t i = 0; i < item->n_wants; i++)
         item->wants[i].pool->n_users--;
 }
@@ -123,6 +197,8 @@ static void set_aside(struct dv_lease_item *item)
         struct dv_lease_pool *pool = item->wants[i].pool;
 
         pool->is_closed = true;
+        for (size_t k = 0; k < pool->rivals.n; k++)
+            pool->rivals.v[k]->is_closed = true;
         /* Beyond what is free there is nothing to set aside; this keeps the sum from overflowing.
          */
         if (pool->n_aside <= pool->n_free)
@@ -142,10 +218,8 @@ static bool fits(const struct dv_lease_item *item)
 /* Whether nobody further on can go: a long queue is not walked to its end for that. */
 static bool is_all_gone(const struct dv_lease_queue *queue)
 {
-    if (queue->n_wantless > 0)
-        return false;
     for (size_t i = 0; i < queue->pools.n; i++)
-        if (has_left(queue->pools.v[i], 1))
+        if (queue->pools.v[i]->n_users > 0 && has_left(queue->pools.v[i], 1))
             return false;
     return true;
 }

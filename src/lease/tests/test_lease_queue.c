@@ -117,7 +117,10 @@ static void priority_comes_before_arrival(void **state)
     pool->n_free = 1;
     assert_ptr_equal(walk(&queue), &high.item);
     dv_lease_queue_remove(&queue, &low.item);
-    dv_lease_queue_forget_pools(&queue);
+    assert_ptr_equal(dv_lease_queue_pool(&queue, false, DV_STR("example.com/gpu")), pool);
+    dv_lease_pool_unref(&queue, pool);
+    assert_int_equal(queue.pools.n, 1); /* the other reference keeps it */
+    dv_lease_pool_unref(&queue, pool);
     assert_int_equal(queue.pools.n, 0);
     dv_lease_queue_fini(&queue);
 }
@@ -145,13 +148,11 @@ static bool counts(const struct dv_lease_item *item)
     return false;
 }
 
-/* Where nothing is left, those far behind are not looked at; one of whom no pool tells is, wherever
- * it stands. */
+/* Where nothing is left, those far behind are not looked at; nor is what nobody waits for. */
 static void a_walk_ends_where_nothing_is_left(void **state)
 {
     struct dv_lease_queue queue = {0};
     struct dv_lease_pool *pool = dv_lease_queue_pool(&queue, false, DV_STR("example.com/gpu"));
-    struct dv_lease_item wantless = {.order = 1000};
     struct dv_lease_walk walking;
     struct request all[100];
 
@@ -159,15 +160,54 @@ static void a_walk_ends_where_nothing_is_left(void **state)
     for (size_t i = 0; i < DV_COUNT(all); i++)
         add(&queue, &all[i], pool, 2, 0, i);
     pool->n_free = 3;
+    dv_lease_queue_pool(&queue, false, DV_STR("example.com/nic"))->n_free = 8;
     dv_lease_walk_begin(&walking, &queue);
     walking.bars = counts;
     assert_ptr_equal(dv_lease_walk_next(&walking), &all[0].item);
     dv_lease_walk_tell(&walking, &all[0].item, true);
     assert_null(dv_lease_walk_next(&walking));
     assert_int_equal(n_looked_at, 2);
-    dv_lease_queue_add(&queue, &wantless);
-    assert_ptr_equal(walk(&queue), &wantless);
-    assert_int_equal(queue.n_wantless, 0);
+    dv_lease_queue_fini(&queue);
+}
+
+static void classes_wait_for_each_other_only_with_devices_in_common(void **state)
+{
+    static const uint64_t serial[] = {7, 3, 9};
+    static const uint64_t camera[] = {8, 1};
+    static const uint64_t usb[] = {1, 3};
+    struct dv_lease_queue queue = {0};
+    struct dv_lease_pool *first = dv_lease_queue_pool(&queue, true, DV_STR("serial"));
+    struct dv_lease_pool *second = dv_lease_queue_pool(&queue, true, DV_STR("camera"));
+    struct dv_lease_pool *third = dv_lease_queue_pool(&queue, true, DV_STR("usb"));
+    struct request all[3];
+    struct dv_lease_walk walking;
+
+    (void)state;
+    dv_lease_pool_set_members(&queue, first, serial, DV_COUNT(serial));
+    dv_lease_pool_set_members(&queue, second, camera, DV_COUNT(camera));
+    dv_lease_pool_set_members(&queue, third, usb, DV_COUNT(usb));
+    assert_true(dv_lease_pool_has(first, 3) && !dv_lease_pool_has(second, 3));
+    add(&queue, &all[0], first, 1, 0, 1);
+    add(&queue, &all[1], third, 1, 0, 2);
+    add(&queue, &all[2], second, 1, 0, 3);
+    dv_lease_walk_begin(&walking, &queue);
+    assert_ptr_equal(dv_lease_walk_next(&walking), &all[0].item);
+    dv_lease_walk_tell(&walking, &all[0].item, false);
+    /* the one for usb could take what the first one waits for; the one for cameras cannot, but
+     * could delay the second */
+    assert_null(dv_lease_walk_next(&walking));
+    dv_lease_queue_remove(&queue, &all[1].item);
+    dv_lease_pool_unref(&queue, third);
+    dv_lease_walk_begin(&walking, &queue);
+    assert_ptr_equal(dv_lease_walk_next(&walking), &all[0].item);
+    dv_lease_walk_tell(&walking, &all[0].item, false);
+    assert_ptr_equal(dv_lease_walk_next(&walking), &all[2].item);
+    /* devices that have come since */
+    dv_lease_pool_set_members(&queue, second, serial, 1);
+    dv_lease_walk_begin(&walking, &queue);
+    assert_ptr_equal(dv_lease_walk_next(&walking), &all[0].item);
+    dv_lease_walk_tell(&walking, &all[0].item, false);
+    assert_null(dv_lease_walk_next(&walking));
     dv_lease_queue_fini(&queue);
 }
 
@@ -180,6 +220,7 @@ int main(void)
         cmocka_unit_test(priority_comes_before_arrival),
         cmocka_unit_test(a_number_beyond_all_sizes_is_only_waited_for),
         cmocka_unit_test(a_walk_ends_where_nothing_is_left),
+        cmocka_unit_test(classes_wait_for_each_other_only_with_devices_in_common),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,8 +7,8 @@
 #include "base/str.h"
 #include "lease/state/lease_queue.h"
 
-#define N_POOLS 4u
-#define N_ASKED 2u /* the first pools are asked for, the others counted */
+#define N_POOLS 5u
+#define N_ASKED 3u /* the first pools are asked for, the others counted */
 #define N_REQUESTS 48u
 #define WANTS_MAX 3u
 
@@ -59,6 +59,14 @@ static uint64_t left_for(const struct model *model, const struct request *reques
     return all;
 }
 
+/* What the request wants of the pool, or of asked ones that have a device in common with it: the
+ * first two have. */
+static uint64_t wanted_of_rivals(const struct model *model, const struct request *request, size_t p)
+{
+    return p < 2 ? wanted(request, model->pools[0]) + wanted(request, model->pools[1])
+                 : wanted(request, model->pools[p]);
+}
+
 static void check_not_delayed(const struct model *model, const struct request *request,
                               const uint64_t *before)
 {
@@ -72,7 +80,7 @@ static void check_not_delayed(const struct model *model, const struct request *r
             assert(model->n_free[p] >= (n < due ? n : due));
         for (size_t i = 0; p < N_ASKED && i < N_REQUESTS; i++)
             assert(!model->requests[i].went || is_ahead(&model->requests[i], request) ||
-                   wanted(&model->requests[i], model->pools[p]) == 0);
+                   wanted_of_rivals(model, &model->requests[i], p) == 0);
     }
 }
 
@@ -91,7 +99,7 @@ static void check_has_to_wait(const struct model *model, const struct request *r
             const struct request *other = &model->requests[i];
 
             has_to |= p < N_ASKED && other->state == WAITS && is_ahead(other, request) &&
-                      wanted(other, model->pools[p]) > 0;
+                      wanted_of_rivals(model, other, p) > 0;
         }
         has_to |= p >= N_ASKED && left_for(model, request, p, model->n_free[p], true) < n;
     }
@@ -173,13 +181,21 @@ static void check_order(const struct model *model)
 
 size_t dv_test_queue_run(const uint8_t *script, size_t n)
 {
-    static const char *const names[N_POOLS] = {"gpu.example.com", "nic.example.com",
-                                               "example.com/gpu", "example.com/nic"};
+    static const char *const names[N_POOLS] = {"gpu.example.com", "large-gpu.example.com",
+                                               "nic.example.com", "example.com/gpu",
+                                               "example.com/nic"};
+    static const uint64_t members[N_ASKED][2] = {
+        {1, 2},
+        {2, 3},
+        {4, 5}
+    };
     struct model model = {0};
 
     for (size_t p = 0; p < N_POOLS; p++) {
         model.pools[p] = dv_lease_queue_pool(&model.queue, p < N_ASKED, dv_str_from_c(names[p]));
         model.n_free[p] = 4 + p;
+        if (p < N_ASKED)
+            dv_lease_pool_set_members(&model.queue, model.pools[p], members[p], 2);
     }
     for (size_t at = 0; at + 4 <= n; at += 4) {
         struct request *request = &model.requests[script[at] % N_REQUESTS];
