@@ -208,7 +208,8 @@ struct dv_lease_shortage {
     dv_str name; /* a resource or class; empty: the turn of those before, or what `awaited` says */
     bool is_class;
     uint64_t n_wanted;
-    uint64_t n_free; /* of a resource; of a class 0 */
+    bool has_count; /* of the next: of a class it is counted for a few in a turn */
+    uint64_t n_free;
 };
 void dv_lease_get_shortage(const struct dv_lease *lease, struct dv_lease_shortage *shortage);
 /* Whether the device is of a class that the lease wants devices of. */

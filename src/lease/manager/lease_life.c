@@ -250,6 +250,8 @@ static enum dv_lease_outcome hold(struct dv_lease *lease)
             (struct dv_lease_end){DV_STR("Given"), DV_STR("nobody waited for it"), DV_STR("")};
         return DV_LEASE_STEP_DONE;
     }
+    /* What it was promised is its own by now, and does not count twice any more. */
+    dv_leases_look_soon(lease->leases);
     dv_lease_tell(lease, DV_LEASE_GRANTED);
     return DV_LEASE_STEP_PENDING;
 }
@@ -309,7 +311,7 @@ static enum dv_lease_outcome be_over(struct dv_lease *lease)
 
     lease->step = NULL;
     if (lease->waits_again && !leases->is_closing && !dv_list_is_empty(&lease->listeners)) {
-        dv_leases_enter(lease);
+        dv_leases_enter_again(lease);
         return DV_LEASE_STEP_DONE;
     }
     if (lease->is_granted)
@@ -341,7 +343,7 @@ void dv_lease_give_up(struct dv_lease *lease, enum dv_code code, const char *tex
     dv_lease_tell_last(lease, DV_LEASE_FAILED, &lease->failure);
     dv_lease_free(lease);
     dv_leases_tell_changed(leases);
-    dv_leases_look_again(leases);
+    dv_leases_look_soon(leases);
 }
 
 static void on_descendants_look(struct dv_timer *timer)

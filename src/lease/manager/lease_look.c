@@ -24,10 +24,16 @@
 #define TOLD_MAX 64u
 /* How often the allocator is asked in one turn; one question may take milliseconds. */
 #define ASKED_MAX 4u
+/* For how many in one turn it is counted what is free of a class. */
+#define COUNTED_MAX 4u
 /* One that does not wait has this long to get an answer from the allocator. */
 #define NOT_AT_ALL_MS 2000u
 /* How many go in one turn. */
 #define WENT_MAX 64u
+/* One that was refused is tried again after such a pause. */
+#define REFUSED_FIRST_MS 500u
+#define REFUSED_MAX_MS 30000u
+#define JITTER_PER_MILLE 200u
 
 /* ---- quotas ---- */
 
@@ -66,7 +72,8 @@ static uint64_t wants_under(const struct dv_lease *lease, dv_str rule)
     return n;
 }
 
-static bool is_over_quota(const struct dv_lease *lease)
+/* The quota that the user would exceed with the lease; NULL: none. */
+static const struct dv_lease_quota *find_exceeded(const struct dv_lease *lease)
 {
     for (size_t i = 0; i < lease->spec.n_resources + lease->spec.n_devices; i++) {
         const struct dv_lease_quota *quota = &lease->quotas[i];
@@ -74,15 +81,18 @@ static bool is_over_quota(const struct dv_lease *lease)
         if (quota->n_max != DV_POLICY_NO_LIMIT &&
             user_holds(lease->leases, lease->user, quota->rule) + wants_under(lease, quota->rule) >
                 quota->n_max)
-            return true;
+            return quota;
     }
-    return false;
+    return NULL;
 }
 
 static bool is_barred(const struct dv_lease_item *item)
 {
-    return is_over_quota((const struct dv_lease *)(const void *)((const char *)item -
-                                                                 offsetof(struct dv_lease, item)));
+    const struct dv_lease *lease =
+        (const struct dv_lease *)(const void *)((const char *)item -
+                                                offsetof(struct dv_lease, item));
+
+    return dv_timer_is_set(&lease->pause_timer) || find_exceeded(lease);
 }
 
 /* ---- what is free ---- */
@@ -131,6 +141,8 @@ static void set_free(struct dv_leases *leases)
 struct looking {
     size_t n_asked;
     size_t n_went;
+    bool is_cut;         /* there is more to be asked than in one turn */
+    bool is_undecided;   /* somebody could not be told yes or no */
     struct dv_list went; /* by `link`, which is free while a lease waits */
     struct dv_list failed;
 };
@@ -143,8 +155,16 @@ static bool has_devices(struct dv_leases *leases, struct dv_lease *lease, struct
 
     if (lease->spec.n_devices == 0)
         return true;
-    if (!leases->sched || looking->n_asked++ >= ASKED_MAX)
+    if (!leases->sched)
         return false;
+    /* What was refused since devices last became free is refused still. It is not asked for again,
+     * so that those behind come to be asked for, however many there are. */
+    if (lease->refused_at == leases->n_changes)
+        return false;
+    if (looking->n_asked++ >= ASKED_MAX) {
+        looking->is_cut = looking->is_undecided = true;
+        return false;
+    }
     if (!lease->claim && !dv_lease_make_claim(lease, &err)) {
         lease->failure = err;
         return false;
@@ -160,7 +180,11 @@ static bool has_devices(struct dv_leases *leases, struct dv_lease *lease, struct
         lease->failure = err;
         return false;
     case DV_SCHED_NOT_NOW:
-    case DV_SCHED_BUSY:
+        lease->refused_at = leases->n_changes;
+        dv_lease_set_awaited(lease, "%s", err.msg);
+        break;
+    case DV_SCHED_BUSY: /* it is told when that is over */
+        looking->is_undecided = true;
         dv_lease_set_awaited(lease, "%s", err.msg);
         break;
     }
@@ -181,13 +205,35 @@ static void walk(struct dv_leases *leases, struct looking *looking)
                     has_devices(leases, lease, looking);
 
         dv_lease_walk_tell(&walking, item, goes);
-        if (goes)
+        if (goes) {
             looking->n_went++;
-        if (goes)
+            /* at once: the user's next request in the same walk is judged by it */
+            dv_list_push(&lease->user->held, &lease->of_user);
             dv_list_push(&looking->went, &lease->link);
-        else if (lease->failure.code != DV_OK)
+        } else if (lease->failure.code != DV_OK) {
             dv_list_push(&looking->failed, &lease->link);
+        }
     }
+}
+
+static void end_waiting(struct dv_lease *lease, const char *when);
+
+/* Ends those who do not wait and were kept until all were asked for. */
+static void end_kept(struct dv_leases *leases)
+{
+    struct dv_list all;
+    struct dv_link *link;
+
+    dv_list_init(&all);
+    for (size_t i = 0; i < leases->queue.items.n; i++) {
+        struct dv_lease *lease = DV_CONTAINER(leases->queue.items.v[i], struct dv_lease, item);
+
+        if (lease->is_kept)
+            dv_list_push(&all, &lease->link);
+    }
+    leases->n_kept = 0;
+    while ((link = dv_list_shift(&all)))
+        end_waiting(DV_CONTAINER(link, struct dv_lease, link), "");
 }
 
 static void look(struct dv_leases *leases)
@@ -210,8 +256,11 @@ static void look(struct dv_leases *leases)
     }
     while ((link = dv_list_shift(&looking.went)))
         dv_lease_begin(DV_CONTAINER(link, struct dv_lease, link));
-    if (looking.n_went >= WENT_MAX || looking.n_asked >= ASKED_MAX)
-        dv_leases_look_again(leases);
+    leases->is_undecided = looking.is_undecided;
+    if (looking.n_went >= WENT_MAX || looking.is_cut)
+        dv_leases_look_soon(leases);
+    if (leases->n_kept > 0 && !looking.is_undecided)
+        end_kept(leases);
 }
 
 static void on_look(struct dv_task *task)
@@ -230,6 +279,12 @@ static void tell_later(struct dv_leases *leases)
 
 void dv_leases_look_again(struct dv_leases *leases)
 {
+    leases->n_changes++;
+    dv_leases_look_soon(leases);
+}
+
+void dv_leases_look_soon(struct dv_leases *leases)
+{
     leases->version++;
     if (leases->is_closing)
         return;
@@ -237,11 +292,45 @@ void dv_leases_look_again(struct dv_leases *leases)
     tell_later(leases);
 }
 
+/* Finds out how many devices of its first class it could have. */
+static void count_free(struct dv_lease *lease)
+{
+    const struct dv_leases *leases = lease->leases;
+
+    lease->has_count =
+        lease->claim && leases->sched &&
+        dv_sched_count_free(leases->sched, leases->options.node_name, lease->claim, &lease->n_free);
+}
+
+/* One that is over its user's quota waits for that user, whatever is free. */
+static void say_exceeded(struct dv_lease *lease)
+{
+    const struct dv_lease_quota *quota = find_exceeded(lease);
+
+    if (quota && !dv_timer_is_set(&lease->pause_timer))
+        dv_lease_set_awaited(lease,
+                             "the end of another lease of user %.*s: rule %.*s allows %" PRIu64
+                             " devices at once",
+                             DV_FMT(lease->spec.user_name), DV_FMT(quota->rule), quota->n_max);
+}
+
+/* Tells one how it stands. */
+static void tell_one(struct dv_lease *lease, size_t *n_counted)
+{
+    lease->told_version = lease->leases->version;
+    lease->has_count = false;
+    if (lease->spec.n_devices > 0 && (*n_counted)++ < COUNTED_MAX)
+        count_free(lease);
+    say_exceeded(lease);
+    dv_lease_tell(lease, DV_LEASE_WAITS);
+}
+
 /* Tells some of those who wait, and the others when it is their turn to be told. */
 static void tell_waiting(struct dv_leases *leases)
 {
     size_t n = dv_size_min(leases->queue.items.n, TOLD_MAX);
     bool is_behind = false;
+    size_t n_counted = 0;
 
     for (size_t i = 0; i < n && leases->queue.items.n > 0; i++) {
         struct dv_lease *lease;
@@ -252,8 +341,7 @@ static void tell_waiting(struct dv_leases *leases)
         if (lease->told_version == leases->version)
             continue;
         is_behind = true;
-        lease->told_version = leases->version;
-        dv_lease_tell(lease, DV_LEASE_WAITS);
+        tell_one(lease, &n_counted);
     }
     if (is_behind || leases->queue.items.n > TOLD_MAX)
         tell_later(leases);
@@ -274,15 +362,21 @@ static void end_waiting(struct dv_lease *lease, const char *when)
     struct dv_lease_shortage shortage;
     struct dv_err err;
 
+    count_free(lease);
+    say_exceeded(lease);
     dv_lease_get_shortage(lease, &shortage);
-    if (shortage.is_class)
+    if (shortage.name.n == 0)
+        (void)dv_fail(&err, DV_DEADLINE_EXCEEDED, "it would have to wait for %.*s%s",
+                      DV_FMT(lease->awaited), when);
+    else if (!shortage.has_count)
         (void)dv_fail(&err, DV_DEADLINE_EXCEEDED,
-                      "not all of the %" PRIu64 " wanted of class %.*s are free%s",
-                      shortage.n_wanted, DV_FMT(shortage.name), when);
+                      "not all of the %" PRIu64 " wanted %.*s are free%s", shortage.n_wanted,
+                      DV_FMT(shortage.name), when);
     else
         (void)dv_fail(&err, DV_DEADLINE_EXCEEDED,
-                      "%" PRIu64 " of %" PRIu64 " wanted %.*s are free%s", shortage.n_free,
-                      shortage.n_wanted, DV_FMT(shortage.name), when);
+                      "%" PRIu64 " of %" PRIu64 " wanted %.*s are free%s%s", shortage.n_free,
+                      shortage.n_wanted, DV_FMT(shortage.name),
+                      shortage.n_free >= shortage.n_wanted ? ", but others come before" : "", when);
     dv_lease_give_up(lease, err.code, err.msg);
 }
 
@@ -295,16 +389,18 @@ static void on_entered(struct dv_task *task)
 {
     struct dv_lease *lease = DV_CONTAINER(task, struct dv_lease, task);
     struct dv_leases *leases = lease->leases;
+    size_t n_counted = 0;
 
     /* It is told that it waits only when it does not go at once. */
     if (lease->step || lease->failure.code != DV_OK)
         return;
-    lease->told_version = leases->version;
-    if (lease->is_impatient) {
+    lease->is_kept = lease->is_impatient && lease->spec.n_devices > 0 && leases->is_undecided;
+    if (lease->is_kept)
+        leases->n_kept++;
+    else if (lease->is_impatient)
         end_waiting(lease, "");
-        return;
-    }
-    dv_lease_tell(lease, DV_LEASE_WAITS);
+    else
+        tell_one(lease, &n_counted);
 }
 
 void dv_leases_enter(struct dv_lease *lease)
@@ -313,11 +409,33 @@ void dv_leases_enter(struct dv_lease *lease)
 
     lease->failure = (struct dv_err){0};
     lease->awaited = DV_STR("");
+    lease->refused_at = 0;
     lease->user->n_waiting++;
     dv_lease_queue_add(&leases->queue, &lease->item);
     dv_leases_tell_changed(leases);
-    dv_leases_look_again(leases);
+    dv_leases_look_soon(leases);
     dv_task_post_next_turn(&lease->task, leases->loop, on_entered);
+}
+
+static void on_pause_over(struct dv_timer *timer)
+{
+    dv_leases_look_soon(DV_CONTAINER(timer, struct dv_lease, pause_timer)->leases);
+}
+
+void dv_leases_enter_again(struct dv_lease *lease)
+{
+    struct dv_loop *loop = lease->leases->loop;
+    uint64_t pause_ms =
+        dv_u64_min((uint64_t)REFUSED_FIRST_MS << dv_u64_min(lease->n_refusals, 8), REFUSED_MAX_MS);
+
+    struct dv_err why = lease->failure;
+
+    lease->n_refusals++;
+    dv_timer_start(&lease->pause_timer, loop,
+                   dv_loop_now_ms(loop) + dv_jitter(pause_ms, JITTER_PER_MILLE), on_pause_over);
+    dv_lease_drop_claim(lease); /* as the API had it: the next one is made anew */
+    dv_leases_enter(lease);
+    dv_lease_set_awaited(lease, "plugins and drivers: %s", why.msg);
 }
 
 void dv_lease_arm_patience(struct dv_lease *lease, uint64_t wait_ms)
@@ -339,21 +457,29 @@ void dv_lease_get_shortage(const struct dv_lease *lease, struct dv_lease_shortag
     const struct dv_lease_spec *spec = &lease->spec;
 
     *shortage = (struct dv_lease_shortage){.name = DV_STR("")};
+    if (dv_timer_is_set(&lease->pause_timer) || find_exceeded(lease))
+        return; /* `awaited` tells */
     for (size_t i = 0; i < spec->n_resources; i++) {
         uint64_t n_free = free_of(lease->leases, spec->resources[i].name);
 
         if (n_free >= spec->resources[i].n)
             continue;
-        *shortage = (struct dv_lease_shortage){
-            .name = spec->resources[i].name, .n_wanted = spec->resources[i].n, .n_free = n_free};
+        *shortage = (struct dv_lease_shortage){.name = spec->resources[i].name,
+                                               .n_wanted = spec->resources[i].n,
+                                               .has_count = true,
+                                               .n_free = n_free};
         return;
     }
     if (spec->n_devices > 0)
-        *shortage = (struct dv_lease_shortage){
-            .name = spec->devices[0].class, .is_class = true, .n_wanted = spec->devices[0].n};
+        *shortage = (struct dv_lease_shortage){.name = spec->devices[0].class,
+                                               .is_class = true,
+                                               .n_wanted = spec->devices[0].n,
+                                               .has_count = lease->has_count,
+                                               .n_free = lease->n_free};
     else if (spec->n_resources > 0) /* enough is free, and others come before */
         *shortage =
             (struct dv_lease_shortage){.name = spec->resources[0].name,
                                        .n_wanted = spec->resources[0].n,
+                                       .has_count = true,
                                        .n_free = free_of(lease->leases, spec->resources[0].name)};
 }

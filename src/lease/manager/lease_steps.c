@@ -41,7 +41,6 @@ enum dv_lease_outcome dv_lease_step_record(struct dv_lease *lease)
     leases->n_held++;
     lease->user->n_waiting--;
     lease->user->n_held++;
-    dv_list_push(&lease->user->held, &lease->of_user);
     dv_list_push(&leases->held, &lease->link);
     dv_leases_tell_changed(leases);
     dv_lease_mark_dirty(lease);

@@ -163,6 +163,7 @@ struct dv_leases *dv_leases_open(struct dv_loop *loop, const struct dv_leases_op
 
     leases->loop = loop;
     leases->options = *options;
+    leases->n_changes = 1; /* nobody was refused yet */
     dv_map_init(&leases->by_id);
     dv_map_init(&leases->users);
     dv_list_init(&leases->held);

@@ -82,7 +82,12 @@ struct dv_lease {
     struct dv_task task;
     enum dv_lease_outcome posted;
     struct dv_err failure; /* why it is undone before it was granted; DV_OK: it is not */
-    bool is_impatient;     /* it does not wait for what is not free at once */
+    bool is_impatient;     /* it does not wait for what is not free at once, */
+    bool is_kept;          /* but the allocator could not be asked yet */
+    uint64_t refused_at;   /* leases->n_changes, when the allocator last said no */
+    bool has_count;        /* of the next */
+    uint64_t n_free;       /* devices of its first class that it could have had when it was told */
+    unsigned n_refusals;   /* in a row: plugins or drivers refused what was free */
     bool waits_again;      /* undone, it goes back into the queue */
     bool is_recorded;      /* it has a row */
     bool is_granted;
@@ -91,9 +96,10 @@ struct dv_lease {
     unsigned n_pauses; /* in a row, of what was tried again */
     dv_str awaited;    /* what its step waits for; a constant text, or in `awaited_text` */
     struct dv_buf awaited_text;
-    struct dv_timer wait_timer;  /* of a request: its patience ends */
-    struct dv_timer end_timer;   /* warning, end, and the grace after SIGTERM */
-    struct dv_timer pause_timer; /* before a step, or the queue, is tried again */
+    struct dv_timer wait_timer; /* of a request: its patience ends */
+    struct dv_timer end_timer;  /* warning, end, and the grace after SIGTERM */
+    /* before a step is tried again; of one that was refused and waits again, until it may go */
+    struct dv_timer pause_timer;
     /* its owner */
     struct dv_arena *owner_arena; /* of one that it was moved to; NULL: it is the first */
     struct dv_process process;
@@ -128,7 +134,11 @@ struct dv_leases {
     size_t n_held;
     struct dv_lease_queue queue;
     uint64_t n_arrivals;
-    uint64_t version; /* counts what those who wait can see */
+    uint64_t version;   /* counts what those who wait can see */
+    uint64_t n_changes; /* counts when devices may have become free */
+    /* The allocator could not be asked for all in the last look: nobody is refused for good yet. */
+    bool is_undecided;
+    size_t n_kept; /* at most so many do not wait, and were not ended because of that */
     struct dv_saver saver;
     DV_VEC(struct dv_lease_dirty) dirty;
     struct dv_task look_task;
@@ -229,6 +239,11 @@ bool dv_lease_user_of(uint32_t pid, struct dv_arena *arena, uint32_t *uid);
 
 /* lease_look.c */
 void dv_leases_enter(struct dv_lease *lease); /* into the queue */
+/* Plugins or drivers refused what was free: it goes back into the queue, and is passed over for a
+ * while. */
+void dv_leases_enter_again(struct dv_lease *lease);
+/* Those who wait are looked at soon; nothing has become free. */
+void dv_leases_look_soon(struct dv_leases *leases);
 /* How long it waits: 0: not at all, UINT64_MAX: for as long as it takes. */
 void dv_lease_arm_patience(struct dv_lease *lease, uint64_t wait_ms);
 
