@@ -73,10 +73,14 @@ void dv_lease_print_waiting(const NodeV1__LeaseWaiting *waiting, int64_t now_ms,
                             struct dv_buf *buf)
 {
     if (waiting->n_wanted > 0) {
-        dv_buf_printf(buf, "waiting: %" PRIu64 " of %" PRIu64 " wanted ", waiting->n_free,
-                      waiting->n_wanted);
+        if (waiting->has_count)
+            dv_buf_printf(buf, "waiting: %" PRIu64 " of %" PRIu64 " wanted ", waiting->n_free,
+                          waiting->n_wanted);
+        else
+            dv_buf_printf(buf, "waiting for %" PRIu64 " ", waiting->n_wanted);
         dv_buf_add_visible(buf, dv_str_from_c(waiting->short_of));
-        dv_buf_add_c(buf, waiting->n_wanted == 1 ? " is free" : " are free");
+        if (waiting->has_count)
+            dv_buf_add_c(buf, waiting->n_wanted == 1 ? " is free" : " are free");
         print_holders(waiting, now_ms, has_times, buf);
     } else {
         dv_buf_add_c(buf, "waiting for ");

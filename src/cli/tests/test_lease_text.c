@@ -23,6 +23,8 @@ static NodeV1__LeaseHolder holder(const char *name, const char *user, uint32_t p
     return made;
 }
 
+#define NOT_COUNTED UINT64_MAX
+
 static void tells_why_it_waits(void **state)
 {
     NodeV1__LeaseHolder all[] = {holder("train.py", "1001", 4121, 130),
@@ -38,23 +40,26 @@ static void tells_why_it_waits(void **state)
         const char *awaited;
         const char *want;
     } cases[] = {
-        {8, 2, 2, 0, 2,  "",
+        {8, 2,           2, 0, 2,  "",
          "waiting: 2 of 8 wanted v/gpu are free; held by train.py (user 1001, pid 4121, 2h10m) and "
-         "eval (user ada, 63m); you are 2nd in the queue"                                                },
-        {1, 0, 1, 0, 1,  "",
+         "eval (user ada, 63m); you are 2nd in the queue"                                                          },
+        {1, 0,           1, 0, 1,  "",
          "waiting: 0 of 1 wanted v/gpu is free; held by train.py (user 1001, pid 4121, 2h10m); you "
-         "are next"                                                                                      },
-        {2, 0, 3, 2, 11, "",
+         "are next"                                                                                                },
+        {2, 0,           3, 2, 11, "",
          "waiting: 0 of 2 wanted v/gpu are free; held by train.py (user 1001, pid 4121, 2h10m), "
          "eval "
-         "(user ada, 63m), ml/train-0 (pod, 5m) and 2 more; you are 11th in the queue"                   },
-        {2, 0, 4, 0, 23, "",
+         "(user ada, 63m), ml/train-0 (pod, 5m) and 2 more; you are 11th in the queue"                             },
+        {2, 0,           4, 0, 23, "",
          "waiting: 0 of 2 wanted v/gpu are free; held by train.py (user 1001, pid 4121, 2h10m), "
          "eval "
-         "(user ada, 63m), ml/train-0 (pod, 5m) and 1 more; you are 23rd in the queue"                   },
-        {0, 0, 0, 0, 1,  "plugin v/gpu to register",
-         "waiting for plugin v/gpu to register; you are next"                                            },
-        {0, 0, 0, 0, 3,  "",                         "waiting for those before; you are 3rd in the queue"},
+         "(user ada, 63m), ml/train-0 (pod, 5m) and 1 more; you are 23rd in the queue"                             },
+        {3, NOT_COUNTED, 1, 0, 2,  "",
+         "waiting for 3 v/gpu; held by train.py (user 1001, pid 4121, 2h10m); you are 2nd in the "
+         "queue"                                                                                                   },
+        {0, 0,           0, 0, 1,  "plugin v/gpu to register",
+         "waiting for plugin v/gpu to register; you are next"                                                      },
+        {0, 0,           0, 0, 3,  "",                         "waiting for those before; you are 3rd in the queue"},
     };
 
     (void)state;
@@ -66,6 +71,7 @@ static void tells_why_it_waits(void **state)
         waiting.short_of = "v/gpu";
         waiting.n_wanted = cases[i].n_wanted;
         waiting.n_free = cases[i].n_free;
+        waiting.has_count = cases[i].n_free != NOT_COUNTED;
         waiting.holders = holders;
         waiting.n_holders = cases[i].n_holders;
         waiting.n_more_holders = cases[i].n_more;
@@ -87,6 +93,7 @@ static void names_of_others_cannot_steer_a_terminal(void **state)
     dv_buf_init(&buf, 4096);
     waiting.short_of = "v/gpu";
     waiting.n_wanted = 1;
+    waiting.has_count = true;
     waiting.holders = holders;
     waiting.n_holders = 1;
     dv_lease_print_waiting(&waiting, 0, false, &buf);

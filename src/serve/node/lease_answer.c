@@ -157,14 +157,52 @@ struct NodeV1__ListLeasesResponse *dv_serve_lease_list(const struct dv_node *nod
 
 /* ---- waiting ---- */
 
-static uint64_t n_of(const struct dv_lease_spec *spec, const struct dv_lease_shortage *shortage)
+/* Who waits, and for what. */
+struct wait {
+    const struct dv_node *node;
+    const struct dv_lease *lease;
+    struct dv_lease_shortage shortage;
+    struct dv_arena *arena;
+};
+
+/* How many devices the pod holds by claims that the lease could use. */
+static uint64_t n_claimed(const struct wait *wait, dv_str pod_uid)
+{
+    struct dv_claim **claims;
+    size_t n =
+        dv_claim_of_pod(dv_claim_manager_state(wait->node->claims), pod_uid, wait->arena, &claims);
+    uint64_t n_found = 0;
+
+    for (size_t i = 0; i < n; i++)
+        for (size_t d = 0; d < claims[i]->record.n_drivers; d++)
+            for (size_t k = 0; k < claims[i]->record.drivers[d].n_devices; k++)
+                n_found += dv_lease_could_use(wait->lease, claims[i]->record.drivers[d].name,
+                                              claims[i]->record.drivers[d].devices[k].pool,
+                                              claims[i]->record.drivers[d].devices[k].name);
+    return n_found;
+}
+
+static uint64_t n_leased(const struct wait *wait, const struct dv_lease_spec *spec)
 {
     uint64_t n = 0;
 
-    for (size_t i = 0; i < spec->n_resources && !shortage->is_class; i++)
-        n += dv_str_eq(spec->resources[i].name, shortage->name) ? spec->resources[i].n : 0;
-    for (size_t i = 0; i < spec->n_devices && shortage->is_class; i++)
-        n += dv_str_eq(spec->devices[i].class, shortage->name) ? spec->devices[i].n : 0;
+    if (wait->shortage.is_class)
+        return n_claimed(wait, spec->uid);
+    for (size_t i = 0; i < spec->n_resources; i++)
+        n += dv_str_eq(spec->resources[i].name, wait->shortage.name) ? spec->resources[i].n : 0;
+    return n;
+}
+
+static uint64_t n_of_pod(const struct wait *wait, const struct dv_pod_spec *spec)
+{
+    uint64_t n = 0;
+
+    if (wait->shortage.is_class)
+        return n_claimed(wait, spec->ref.uid);
+    for (size_t i = 0; i < spec->n_containers; i++)
+        for (size_t k = 0; k < spec->containers[i].n_limits; k++)
+            if (dv_str_eq(spec->containers[i].limits[k].resource, wait->shortage.name))
+                n += (uint64_t)spec->containers[i].limits[k].amount;
     return n;
 }
 
@@ -192,11 +230,11 @@ static dv_str file_name(dv_str path)
     return name;
 }
 
-static void add_leases(NodeV1__LeaseWaiting *waiting, const struct dv_node *node,
-                       const struct dv_lease_shortage *shortage, struct dv_arena *arena)
+static void add_leases(NodeV1__LeaseWaiting *waiting, const struct wait *wait)
 {
+    struct dv_arena *arena = wait->arena;
     const struct dv_lease **all;
-    size_t n = dv_leases_list(node->leases, arena, &all);
+    size_t n = dv_leases_list(wait->node->leases, arena, &all);
 
     for (size_t i = 0; i < n; i++) {
         NodeV1__LeaseHolder holder = NODE_V1__LEASE_HOLDER__INIT;
@@ -205,7 +243,7 @@ static void add_leases(NodeV1__LeaseWaiting *waiting, const struct dv_node *node
         dv_lease_get_view(all[i], &view);
         if (view.state == DV_LEASE_STATE_WAITING)
             break; /* those that hold devices come first */
-        holder.n_devices = n_of(view.spec, shortage);
+        holder.n_devices = n_leased(wait, view.spec);
         if (holder.n_devices == 0)
             continue;
         holder.name = view.spec->n_command > 0
@@ -221,21 +259,18 @@ static void add_leases(NodeV1__LeaseWaiting *waiting, const struct dv_node *node
     }
 }
 
-static void add_pods(NodeV1__LeaseWaiting *waiting, const struct dv_node *node, dv_str resource,
-                     struct dv_arena *arena)
+static void add_pods(NodeV1__LeaseWaiting *waiting, const struct wait *wait)
 {
+    struct dv_arena *arena = wait->arena;
     struct dv_pod_view view;
     size_t n = 0;
 
-    for (size_t at = 0; n < PODS_MAX && dv_pods_next(node->pods, &at, &view); n++) {
+    for (size_t at = 0; n < PODS_MAX && dv_pods_next(wait->node->pods, &at, &view); n++) {
         NodeV1__LeaseHolder holder = NODE_V1__LEASE_HOLDER__INIT;
 
         if (view.spec->origin == DV_POD_ORIGIN_LEASE || !view.was_admitted)
             continue;
-        for (size_t i = 0; i < view.spec->n_containers; i++)
-            for (size_t k = 0; k < view.spec->containers[i].n_limits; k++)
-                if (dv_str_eq(view.spec->containers[i].limits[k].resource, resource))
-                    holder.n_devices += (uint64_t)view.spec->containers[i].limits[k].amount;
+        holder.n_devices = n_of_pod(wait, view.spec);
         if (holder.n_devices == 0)
             continue;
         holder.name =
@@ -252,23 +287,26 @@ struct NodeV1__LeaseWaiting *dv_serve_lease_waiting(const struct dv_node *node,
                                                     struct dv_arena *arena)
 {
     NodeV1__LeaseWaiting *waiting = DV_NEW(arena, NodeV1__LeaseWaiting);
-    struct dv_lease_shortage shortage;
+    struct wait wait = {.node = node, .lease = lease, .arena = arena};
+    const struct dv_lease_shortage *shortage = &wait.shortage;
     struct dv_lease_view view;
 
     dv_lease_get_view(lease, &view);
-    dv_lease_get_shortage(lease, &shortage);
+    dv_lease_get_shortage(lease, &wait.shortage);
     node_v1__lease_waiting__init(waiting);
     waiting->lease = dv_str_to_c(view.spec->id, arena);
     waiting->place = (uint32_t)view.place;
     waiting->n_waiting = (uint32_t)dv_leases_n_waiting(node->leases);
-    waiting->short_of = dv_str_to_c(shortage.name, arena);
-    waiting->n_wanted = shortage.n_wanted;
-    waiting->n_free = shortage.n_free;
+    waiting->short_of = dv_str_to_c(shortage->name, arena);
+    waiting->n_wanted = shortage->n_wanted;
+    if (shortage->has_count)
+        waiting->n_free = shortage->n_free;
+    waiting->has_count = shortage->has_count;
     waiting->awaited = dv_str_to_c(view.awaited, arena);
     waiting->holders = DV_NEW_ARRAY(arena, NodeV1__LeaseHolder *, HOLDERS_MAX);
-    if (shortage.name.n > 0)
-        add_leases(waiting, node, &shortage, arena);
-    if (shortage.name.n > 0 && !shortage.is_class)
-        add_pods(waiting, node, shortage.name, arena);
+    if (shortage->name.n > 0) {
+        add_leases(waiting, &wait);
+        add_pods(waiting, &wait);
+    }
     return waiting;
 }

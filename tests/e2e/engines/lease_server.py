@@ -100,7 +100,7 @@ class LeaseServer:
                 if wait == 0:
                     context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, "0 of 1 wanted are free")
                 news = pb.LeaseNews(waiting=pb.LeaseWaiting(
-                    place=1, n_waiting=1, short_of="example.com/gpu", n_wanted=1, n_free=0,
+                    place=1, n_waiting=1, short_of="example.com/gpu", n_wanted=1, n_free=0, has_count=True,
                     holders=[pb.LeaseHolder(name=os.path.basename(holder.request.command[0]),
                                             lease=holder.id, user="ada", pid=holder.pid,
                                             since_ms=int(time.time() * 1000) - 130 * 60000)]))
