@@ -19,8 +19,8 @@
 #include "engines/engines.h"
 
 /* What a program expects in every /dev; a folder is bound with all that is mounted in it. */
-static const char *const usual[] = {"null", "zero", "full", "random", "urandom",
-                                    "tty",  "pts",  "shm",  "mqueue"};
+static const char *const usual[] = {"null",    "zero", "full", "random",
+                                    "urandom", "tty",  "shm",  "mqueue"};
 static const struct {
     const char *name;
     const char *target;
@@ -34,6 +34,8 @@ static const struct {
 
 /* A map of ids has 340 lines at the most. */
 #define MAP_BYTES_MAX (16u << 10)
+/* "/dev/pts/1048576" */
+#define TERMINAL_BYTES_MAX 64u
 
 static bool write_file(const char *path, dv_str text, struct dv_err *err)
 {
@@ -186,9 +188,27 @@ static bool bind_on(const char *source, const char *target, bool is_read_only,
     return true;
 }
 
+/* Gives terminals: those of the machine, where whoever asks may open new ones there by their own
+ * file (root may), else an own set of them, in which the one that we have is the console. */
+static bool add_terminals(int old, const char *terminal, struct dv_arena *arena, struct dv_err *err)
+{
+    dv_str pts = dv_str_printf(arena, "/proc/self/fd/%d/pts", old);
+
+    if (faccessat(old, "pts/ptmx", R_OK | W_OK, AT_EACCESS) == 0)
+        return bind_on(dv_str_to_c(pts, arena), "/dev/pts", false, arena, err);
+    if (!make_place("/dev/pts", true, arena, err))
+        return false;
+    if (mount("devpts", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, "ptmxmode=0666,mode=0620") < 0)
+        return dv_fail_errno(err, errno, "mounting on /dev/pts");
+    if (!dv_str_starts_with(dv_str_from_c(terminal), DV_STR("/dev/pts/")))
+        return true;
+    pts = dv_str_printf(arena, "/proc/self/fd/%d%s", old, terminal + sizeof("/dev") - 1);
+    return bind_on(dv_str_to_c(pts, arena), "/dev/console", false, arena, err);
+}
+
 /* Fills the new /dev from the old one, which is open as `old`. */
-static bool fill_dev(const struct dv_engine_plan *plan, int old, struct dv_arena *arena,
-                     struct dv_err *err)
+static bool fill_dev(const struct dv_engine_plan *plan, int old, const char *terminal,
+                     struct dv_arena *arena, struct dv_err *err)
 {
     for (size_t i = 0; i < DV_COUNT(usual); i++) {
         dv_str source = dv_str_printf(arena, "/proc/self/fd/%d/%s", old, usual[i]);
@@ -198,6 +218,8 @@ static bool fill_dev(const struct dv_engine_plan *plan, int old, struct dv_arena
             !bind_on(dv_str_to_c(source, arena), dv_str_to_c(target, arena), false, arena, err))
             return false;
     }
+    if (!add_terminals(old, terminal, arena, err))
+        return false;
     for (size_t i = 0; i < DV_COUNT(links); i++)
         if (symlinkat(links[i].target, AT_FDCWD,
                       dv_str_to_c(dv_str_printf(arena, "/dev/%s", links[i].name), arena)) < 0)
@@ -231,13 +253,36 @@ static bool mount_all(const struct dv_engine_plan *plan, bool is_in_dev, struct 
     return true;
 }
 
+/* Nodes that are elsewhere, in the root of a container for example, are nobody's way around /dev.
+ * Kernels before 5.12 cannot be asked for that. */
+static void forbid_nodes_elsewhere(const struct dv_engine_plan *plan, struct dv_arena *arena)
+{
+    struct mount_attr forbidden = {.attr_set = MOUNT_ATTR_NODEV};
+    struct mount_attr allowed = {.attr_clr = MOUNT_ATTR_NODEV};
+
+    if (mount_setattr(AT_FDCWD, "/", AT_RECURSIVE, &forbidden, sizeof(forbidden)) < 0)
+        return;
+    /* A place of which the machine itself says that no nodes count stays so: that is an error. */
+    (void)mount_setattr(AT_FDCWD, "/dev/pts", 0, &allowed, sizeof(allowed));
+    (void)mount_setattr(AT_FDCWD, "/dev/console", 0, &allowed, sizeof(allowed));
+    for (size_t i = 0; i < DV_COUNT(usual); i++)
+        (void)mount_setattr(AT_FDCWD, dv_str_to_c(dv_str_printf(arena, "/dev/%s", usual[i]), arena),
+                            0, &allowed, sizeof(allowed));
+    for (size_t i = 0; i < plan->n_nodes; i++)
+        (void)mount_setattr(AT_FDCWD, dv_str_to_c(plan->nodes[i].path, arena), 0, &allowed,
+                            sizeof(allowed));
+}
+
 bool dv_run_isolate(const struct dv_engine_plan *plan, bool *is_enforced, struct dv_err *err)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     DV_CLEANUP(dv_close_fd) int old = -1;
     mode_t mask = umask(022);
+    char terminal[TERMINAL_BYTES_MAX] = "";
     bool is_good;
 
+    if (ttyname_r(STDIN_FILENO, terminal, sizeof(terminal)) != 0)
+        terminal[0] = '\0'; /* there is none */
     if (!enter_namespaces(is_enforced, err))
         return false;
     if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0) /* ours are not seen outside */
@@ -247,10 +292,15 @@ bool dv_run_isolate(const struct dv_engine_plan *plan, bool *is_enforced, struct
     old = open("/dev", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (old < 0 || mount("davit", "/dev", "tmpfs", MS_NOSUID | MS_NOEXEC, "mode=755,size=64k") < 0)
         return dv_fail_errno(err, errno, "a /dev of its own");
-    is_good = fill_dev(plan, old, arena, err) && mount_all(plan, true, arena, err);
+    is_good = fill_dev(plan, old, terminal, arena, err) && mount_all(plan, true, arena, err);
     (void)umask(mask);
     if (is_good && mount(NULL, "/dev", NULL,
                          MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NOEXEC, NULL) < 0)
         is_good = dv_fail_errno(err, errno, "a /dev that stays as it is");
-    return is_good;
+    if (!is_good || !*is_enforced)
+        return is_good;
+    forbid_nodes_elsewhere(plan, arena);
+    /* Whoever may mount can also take away what was mounted in the same namespace, and would find
+     * the machine's /dev under ours. In one below it, all that is mounted by now is fixed. */
+    return enter_namespaces(is_enforced, err);
 }
