@@ -8,6 +8,7 @@
 #include "base/defs.h"
 #include "base/str.h"
 
+struct dv_api_device_taint_rule;
 struct dv_api_node_selector;
 struct dv_arena;
 struct dv_err;
@@ -55,5 +56,10 @@ DV_CHECKED bool dv_node_selector_check(const struct dv_api_node_selector *select
  * evaluated matches nothing. */
 bool dv_node_selector_matches(const struct dv_api_node_selector *selector, dv_str node_name,
                               const struct dv_str_entry *labels, size_t n_labels);
+
+/* Whether the rule taints the device: all that its selector names is so, and one without a selector
+ * selects every device. An empty name stands for any: whether a device of the pool may be meant. */
+bool dv_taint_rule_selects(const struct dv_api_device_taint_rule *rule, dv_str driver, dv_str pool,
+                           dv_str device);
 
 #endif

@@ -14,6 +14,7 @@
 #include "base/vec.h"
 #include "cluster/cluster.h"
 #include "resource/resource.h"
+#include "resource/select.h"
 #include "sched/crowd.h"
 #include "sched/fit.h"
 #include "sched/sched_state.h"
@@ -68,16 +69,6 @@ void dv_sched_pool_improved(struct dv_sched *sched, dv_str driver, dv_str name)
 
 /* ---- taint rules ---- */
 
-static bool selects(const struct dv_api_device_taint_selector *selector,
-                    const struct dv_api_resource_slice_spec *spec, dv_str device)
-{
-    if (!selector) /* a rule without a selector selects every device */
-        return true;
-    return (selector->driver.n == 0 || dv_str_eq(selector->driver, spec->driver)) &&
-           (selector->pool.n == 0 || dv_str_eq(selector->pool, spec->pool.name)) &&
-           (selector->device.n == 0 || device.n == 0 || dv_str_eq(selector->device, device));
-}
-
 static int by_name(const void *a, const void *b)
 {
     const struct dv_api_device_taint_rule *const *x = a;
@@ -101,7 +92,7 @@ static void gather_rules(const struct dv_sched *sched,
     for (size_t at = 0; view && (object = dv_view_next(view, &at));) {
         const struct dv_api_device_taint_rule *rule = object->value;
 
-        if (selects(rule->spec.device_selector, spec, DV_STR_NONE))
+        if (dv_taint_rule_selects(rule, spec->driver, spec->pool.name, DV_STR_NONE))
             *dv_vec_add(&rules->all) = rule;
     }
     if (rules->all.n > 1)
@@ -121,7 +112,7 @@ static void taint_device(struct dv_api_device *device,
     for (size_t i = 0; i < rules->all.n; i++) {
         const struct dv_api_device_taint_rule *rule = rules->all.v[i];
 
-        if (selects(rule->spec.device_selector, spec, device->name))
+        if (dv_taint_rule_selects(rule, spec->driver, spec->pool.name, device->name))
             taints[n++] = rule->spec.taint;
     }
     device->taints = taints;
@@ -286,7 +277,7 @@ static void retaint(struct dv_sched *sched, const struct dv_object *object)
         dv_str name = slice->object->meta->name;
         struct dv_sched_slice_change *change;
 
-        if (!selects(rule->spec.device_selector, &value->spec, DV_STR_NONE))
+        if (!dv_taint_rule_selects(rule, value->spec.driver, value->spec.pool.name, DV_STR_NONE))
             continue;
         change = dv_map_get(&sched->slice_changes_by_name, name);
         /* When a change is pending, its object is newer than the slice that is known. */

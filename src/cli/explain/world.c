@@ -10,6 +10,7 @@
 #include "cli/cli.h"
 #include "cli/client/cli_api.h"
 #include "cli/client/documents.h"
+#include "resource/select.h"
 #include "json/json.h"
 
 void dv_cli_world_init(struct dv_cli_world *world, dv_str namespace, struct dv_arena *arena)
@@ -205,17 +206,6 @@ static int by_name(const void *a, const void *b)
                       (*(struct dv_cli_thing *const *)b)->name);
 }
 
-/* Whether the scheduler sees the rule's taint at the device: a rule that selects nothing in
- * particular is about all devices. */
-static bool is_meant(const struct dv_api_device_taint_selector *selector,
-                     const struct dv_api_resource_slice_spec *slice,
-                     const struct dv_api_device *device)
-{
-    return !selector || ((!selector->driver.n || dv_str_eq(selector->driver, slice->driver)) &&
-                         (!selector->pool.n || dv_str_eq(selector->pool, slice->pool.name)) &&
-                         (!selector->device.n || dv_str_eq(selector->device, device->name)));
-}
-
 static void add_taint(struct dv_api_device *device, const struct dv_api_device_taint *taint,
                       struct dv_arena *arena)
 {
@@ -243,7 +233,8 @@ static void add_taints(const struct dv_cli_world *world, struct dv_api_resource_
         const struct dv_api_device_taint_rule *rule = rules->v[i]->value;
 
         for (size_t k = 0; k < slice->n_devices; k++)
-            if (is_meant(rule->spec.device_selector, slice, &slice->devices[k]))
+            if (dv_taint_rule_selects(rule, slice->driver, slice->pool.name,
+                                      slice->devices[k].name))
                 add_taint(&slice->devices[k], &rule->spec.taint, world->arena);
     }
 }
