@@ -84,16 +84,30 @@ static void on_claims_changed(void *ctx)
         return;
     dv_node_server_pods_changed(daemon->node_server);
     dv_node_server_claims_changed(daemon->node_server);
-    dv_node_feed_changed(daemon->feed, DV_FEED_STATUS | DV_FEED_PLUGINS | DV_FEED_CLAIMS);
+    dv_node_server_devices_changed(daemon->node_server); /* claims hold devices of drivers */
+    dv_node_feed_changed(daemon->feed,
+                         DV_FEED_STATUS | DV_FEED_PLUGINS | DV_FEED_DEVICES | DV_FEED_CLAIMS);
+}
+
+/* Devices of DRA drivers, or what claims hold of them, have changed in the API. */
+static void on_pools_changed(void *ctx)
+{
+    struct dv_daemon *daemon = ctx;
+
+    if (daemon->node_server)
+        dv_node_server_devices_changed(daemon->node_server);
+    dv_node_feed_changed(daemon->feed, DV_FEED_STATUS | DV_FEED_DEVICES);
 }
 
 static void on_leases_changed(void *ctx)
 {
     struct dv_daemon *daemon = ctx;
 
-    if (daemon->node_server)
+    if (daemon->node_server) {
         dv_node_server_leases_changed(daemon->node_server);
-    dv_node_feed_changed(daemon->feed, DV_FEED_LEASES);
+        dv_node_server_devices_changed(daemon->node_server);
+    }
+    dv_node_feed_changed(daemon->feed, DV_FEED_LEASES | DV_FEED_DEVICES);
 }
 
 static bool is_wanted(void *ctx, dv_str pod_uid)
@@ -135,9 +149,11 @@ static void on_health_changed(void *ctx, const dv_str *pod_uids, size_t n_pod_ui
            DV_F_U64("pods", n_pod_uids), DV_F_STR("first", pod_uids[0]));
     if (daemon->agent)
         dv_agent_health_changed(daemon->agent, pod_uids, n_pod_uids);
-    if (daemon->node_server)
+    if (daemon->node_server) {
         dv_node_server_pods_changed(daemon->node_server);
-    dv_node_feed_changed(daemon->feed, DV_FEED_STATUS | DV_FEED_CLAIMS);
+        dv_node_server_devices_changed(daemon->node_server);
+    }
+    dv_node_feed_changed(daemon->feed, DV_FEED_STATUS | DV_FEED_DEVICES | DV_FEED_CLAIMS);
 }
 
 static void on_allocated(void *ctx, dv_str resource, uint64_t ns)
@@ -337,6 +353,20 @@ static bool open_remote(struct dv_daemon *daemon, struct dv_err *err)
     return true;
 }
 
+static bool open_pools(struct dv_daemon *daemon, struct dv_err *err)
+{
+    const struct dv_node_pools_options options = {
+        .cluster = daemon->cluster,
+        .node_name = daemon->options->node_name,
+        .is_embedded = daemon->api != NULL,
+        .changed = on_pools_changed,
+        .ctx = daemon,
+    };
+
+    daemon->pools = dv_node_pools_open(&options, err);
+    return daemon->pools != NULL;
+}
+
 /* Connects the claims when everything is loaded, and finishes those that a crash left
  * unfinished. */
 static bool connect_claims(struct dv_daemon *daemon, struct dv_err *err)
@@ -346,7 +376,7 @@ static bool connect_claims(struct dv_daemon *daemon, struct dv_err *err)
     dv_claim_manager_connect(daemon->claims, daemon->cluster);
     daemon->old_offers =
         dv_old_offers_open(daemon->loop, daemon->cluster, daemon->options->node_name);
-    if (!dv_pods_connect(daemon->pods, daemon->cluster, err))
+    if (!dv_pods_connect(daemon->pods, daemon->cluster, err) || !open_pools(daemon, err))
         return false;
     if ((daemon->options->roles & DV_ROLE_NODE) && !dv_daemon_open_agent(daemon, err))
         return false;
@@ -445,6 +475,7 @@ static bool open_servers(struct dv_daemon *daemon, struct dv_err *err)
         .runner = daemon->runner,
         .builtin = daemon->builtin,
         .recorder = daemon->recorder,
+        .pools = daemon->pools,
         .health = daemon->health,
         .guard = daemon->guard,
         .store = daemon->store,

@@ -34,6 +34,7 @@ struct dv_leases;
 struct dv_node_api;
 struct dv_node_feed;
 struct dv_node_metrics;
+struct dv_node_pools;
 struct dv_node_server;
 struct dv_node_usage;
 struct dv_old_offers;
@@ -88,6 +89,7 @@ struct dv_daemon {
     struct dv_builtin_driver *builtin; /* hands out what is offered; NULL: nothing is */
     struct dv_old_offers *old_offers;  /* publishes what drivers of 1.30 offer */
     struct dv_recorder *recorder;      /* records events */
+    struct dv_node_pools *pools;       /* devices of DRA drivers */
     struct dv_flight *flight;          /* records what plugins and we say; NULL: nobody wants it */
     struct dv_flight_metrics *flight_metrics;
     struct dv_save claims_save; /* writes claims into a store that lost them */

@@ -120,14 +120,21 @@ static bool close_node_server(struct dv_daemon *daemon)
     return server != NULL;
 }
 
+static bool close_pools(struct dv_daemon *daemon)
+{
+    dv_node_pools_close(daemon->pools);
+    daemon->pools = daemon->node.pools = NULL;
+    return false;
+}
+
 static void close_next(void *ctx)
 {
     static bool (*const steps[])(struct dv_daemon *) = {
-        close_leases,  close_node_api, close_http_server, close_sched,         close_control,
-        close_agent,   close_runner,   close_node_server, close_podres_server, close_plugins,
-        close_builtin, close_pods,     close_cdi,         close_claims,        close_old_offers,
-        close_devices, close_recorder, close_remote,      close_api,           close_usage,
-        close_store,   close_flight,
+        close_leases,     close_node_api, close_http_server, close_sched,         close_control,
+        close_agent,      close_runner,   close_node_server, close_podres_server, close_pools,
+        close_plugins,    close_builtin,  close_pods,        close_cdi,           close_claims,
+        close_old_offers, close_devices,  close_recorder,    close_remote,        close_api,
+        close_usage,      close_store,    close_flight,
     };
     struct dv_daemon *daemon = ctx;
     void (*closed)(void *ctx) = daemon->closed;

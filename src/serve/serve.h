@@ -13,6 +13,7 @@
 #include "store/store.h"
 
 struct dv_builtin_driver;
+struct dv_cluster;
 struct dv_err;
 struct dv_kube;
 struct dv_metrics;
@@ -34,6 +35,7 @@ struct dv_node {
     struct dv_runner *runner;          /* runs the pods of the API; NULL: nobody does */
     struct dv_builtin_driver *builtin; /* hands out what is offered; NULL: nothing is */
     struct dv_recorder *recorder;      /* records events; NULL: there is no API */
+    struct dv_node_pools *pools;       /* devices of DRA drivers; NULL: there is no API */
     struct dv_health *health;
     struct dv_guard *guard; /* judges callers; NULL: all are allowed */
     struct dv_store *store; /* what is durable */
@@ -90,6 +92,24 @@ DV_CHECKED bool dv_http_server_set_tls(struct dv_http_server *server, const stru
                                        struct dv_err *err);
 uint16_t dv_http_server_port(const struct dv_http_server *server);
 void dv_http_server_close(struct dv_http_server *server, dv_closed_fn *closed, void *ctx);
+
+/* ---- the devices of DRA drivers ---- */
+
+struct dv_node_pools;
+
+struct dv_node_pools_options {
+    struct dv_cluster *cluster; /* kept, and outlives the pools */
+    dv_str node_name;           /* kept */
+    /* The API is our own: slices that are not of this node alone, claims, rules and the node are
+     * read too. */
+    bool is_embedded;
+    void (*changed)(void *ctx); /* devices, or what claims hold of them, have changed */
+    void *ctx;
+};
+
+struct dv_node_pools *dv_node_pools_open(const struct dv_node_pools_options *options,
+                                         struct dv_err *err);
+void dv_node_pools_close(struct dv_node_pools *pools); /* NULL is fine */
 
 /* ---- davit.node.v1 ---- */
 

@@ -73,10 +73,11 @@ static void handle_status(void *ctx, struct dv_server_call *call, dv_str bytes)
 {
     struct dv_node_server *server = ctx;
     struct dv_arena *arena = dv_arena_new();
+    NodeV1__StatusResponse *status = dv_serve_status(server->node, arena);
 
     (void)bytes;
-    dv_serve_reply_long(call, server->node->loop, &dv_serve_status(server->node, arena)->base,
-                        arena);
+    dv_serve_add_counts(server->node, status, arena);
+    dv_serve_reply_long(call, server->node->loop, &status->base, arena);
 }
 
 /* ---- life ---- */

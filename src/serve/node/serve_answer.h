@@ -63,9 +63,17 @@ struct NodeV1__PodRef *dv_serve_ref(const struct dv_pod_ref *ref, struct dv_aren
 void dv_serve_count_uses(const struct dv_node *node, struct dv_use_ring *ring);
 struct NodeV1__Uses *dv_serve_uses(const struct dv_use_ring *ring, struct dv_arena *arena);
 
-/* Lists one resource, or all when that is empty. */
+/* ---- device_answer.c ---- */
+
+/* Lists one resource or the pools of one driver, or all when that is empty. */
 struct NodeV1__ListDevicesResponse *dv_serve_device_list(const struct dv_node *node,
                                                          dv_str resource, struct dv_arena *arena);
+/* Adds how many devices there are, as the list has them. */
+void dv_serve_add_counts(const struct dv_node *node, struct NodeV1__StatusResponse *status,
+                         struct dv_arena *arena);
+
+/* ---- serve_answer.c ---- */
+
 struct NodeV1__ListPluginsResponse *dv_serve_plugin_list(const struct dv_node *node,
                                                          struct dv_arena *arena);
 /* Lists the claims of that namespace and name, or all when these are empty. */
@@ -113,6 +121,7 @@ size_t dv_serve_resources(const struct dv_node *node, struct dv_arena *arena,
 /* Makes the status of one pod, or of all when `ref` is empty. */
 struct NodeV1__WatchPodsResponse *
 dv_serve_pod_list(const struct dv_node *node, const struct dv_pod_ref *ref, struct dv_arena *arena);
+/* Makes the status, but for the counts of devices, which take as long as their list. */
 struct NodeV1__StatusResponse *dv_serve_status(const struct dv_node *node, struct dv_arena *arena);
 
 #endif
