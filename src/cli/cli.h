@@ -251,6 +251,9 @@ void dv_table_add(struct dv_table *table, const char *cell); /* empty: "-"; else
 void dv_table_print(struct dv_table *table, bool has_headers);
 void dv_table_print_to(struct dv_table *table, bool has_headers, unsigned indent,
                        struct dv_buf *buf);
+/* Prints the table, or on standard error `empty` when it has no rows: scripts read nothing then,
+ * and people see why. */
+void dv_cli_print_table(const struct dv_cli *cli, struct dv_table *table, const char *empty);
 /* Drops the rows; columns stay at least as wide as they were printed. */
 void dv_table_restart(struct dv_table *table);
 

@@ -1,76 +1,128 @@
-/* cmd_devices.c - davit devices: the devices of the node, and who holds them. */
+/* cmd_devices.c - davit devices: the devices of the node, whoever offers them, and who holds
+ * them. */
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "base/str.h"
 #include "cli/cli.h"
+#include "cli/describe/device_text.h"
 #include "proto/davit_node_v1.pb-c.h"
 
-static const char *nodes_text(struct dv_cli *cli, const NodeV1__Device *device)
-{
-    dv_str text = DV_STR("");
+/* A device of a plugin or of a driver, as a row. */
+struct row {
+    const char *of; /* the resource, or the driver */
+    const char *pool;
+    const char *id;
+    const char *state;
+    const char *numa;
+    NodeV1__Holder *const *holders;
+    size_t n_holders;
+    const char *note; /* what is to say of its trouble */
+};
 
-    for (size_t i = 0; i < device->n_numa_nodes; i++)
-        text = dv_str_printf(cli->arena, "%.*s%s%lld", DV_FMT(text), i > 0 ? "," : "",
-                             (long long)device->numa_nodes[i]);
-    return dv_str_to_c(text, cli->arena);
+static void add_row(struct dv_cli *cli, struct dv_table *table, const struct row *row)
+{
+    int64_t since_ms = dv_device_since_ms(row->holders, row->n_holders);
+
+    dv_table_add(table, row->of);
+    if (cli->output == DV_OUTPUT_WIDE)
+        dv_table_add(table, row->pool);
+    dv_table_add(table, row->id);
+    dv_table_add(table, row->state);
+    dv_table_add(table, row->numa);
+    dv_table_add(table, since_ms > 0 ? dv_cli_age(cli, since_ms) : "");
+    dv_table_add(table, dv_device_holders_text(row->holders, row->n_holders, cli->arena));
+    if (cli->output != DV_OUTPUT_WIDE)
+        return;
+    dv_table_add(table, dv_device_claims_text(row->holders, row->n_holders, cli->arena));
+    dv_table_add(table, row->note);
 }
 
-static const char *holders_text(struct dv_cli *cli, const NodeV1__Device *device)
+static void add_resource(struct dv_cli *cli, struct dv_table *table,
+                         const NodeV1__Resource *resource)
 {
-    dv_str text = DV_STR("");
+    for (size_t i = 0; i < resource->n_devices; i++) {
+        const NodeV1__Device *device = resource->devices[i];
 
-    for (size_t i = 0; i < device->n_holders; i++) {
-        const NodeV1__Holder *holder = device->holders[i];
-
-        text = dv_str_printf(
-            cli->arena, "%.*s%s%s/%s:%s", DV_FMT(text), i > 0 ? "," : "", holder->pod->namespace_,
-            holder->pod->name[0] ? holder->pod->name : holder->pod->uid, holder->container);
+        add_row(
+            cli, table,
+            &(struct row){
+                .of = resource->name,
+                .pool = "",
+                .id = device->id,
+                .state = dv_device_state_text(device->state, device->trouble, cli->arena),
+                .numa = dv_device_numa_text(device->numa_nodes, device->n_numa_nodes, cli->arena),
+                .holders = device->holders,
+                .n_holders = device->n_holders,
+                .note = resource->removed ? "its plugin was gone for five minutes" : "",
+            });
     }
+    if (resource->n_devices == 0)
+        add_row(cli, table,
+                &(struct row){.of = resource->name,
+                              .pool = "",
+                              .id = "",
+                              .state = resource->removed || !resource->connected ? "gone" : "",
+                              .numa = "",
+                              .note = ""});
+}
+
+static const char *note_of(struct dv_cli *cli, const NodeV1__PoolDevice *device)
+{
+    dv_str text = dv_str_from_c(device->message);
+
+    for (size_t i = 0; i < device->n_taints; i++)
+        text = dv_str_printf(cli->arena, "%.*s%staint %s", DV_FMT(text), text.n > 0 ? ", " : "",
+                             device->taints[i]);
+    if (device->offer[0])
+        text = dv_str_printf(cli->arena, "%.*s%soffer %s", DV_FMT(text), text.n > 0 ? ", " : "",
+                             device->offer);
     return dv_str_to_c(text, cli->arena);
 }
 
-/* The health of a device; NULL: the state of a resource without any. */
-static const char *health_text(const NodeV1__Resource *resource, const NodeV1__Device *device)
+static void add_pool(struct dv_cli *cli, struct dv_table *table, const NodeV1__Pool *pool)
 {
-    if (resource->removed)
-        return "removed";
-    if (!resource->connected)
-        return "plugin gone";
-    if (!device)
-        return "";
-    return device->healthy ? "healthy" : "unhealthy";
+    for (size_t i = 0; i < pool->n_devices; i++) {
+        const NodeV1__PoolDevice *device = pool->devices[i];
+
+        add_row(
+            cli, table,
+            &(struct row){
+                .of = pool->driver,
+                .pool = pool->name,
+                .id = device->name,
+                .state = dv_device_state_text(device->state, device->trouble, cli->arena),
+                .numa = dv_device_numa_text(device->numa_nodes, device->n_numa_nodes, cli->arena),
+                .holders = device->holders,
+                .n_holders = device->n_holders,
+                .note = note_of(cli, device),
+            });
+    }
 }
 
 static void print_devices(struct dv_cli *cli, const void *message)
 {
-    static const char *const headers[] = {"RESOURCE", "DEVICE", "HEALTH", "NUMA", "HELD BY"};
+    static const char *const headers[] = {"RESOURCE", "DEVICE", "STATE",
+                                          "NUMA",     "SINCE",  "HELD BY"};
+    static const char *const wide[] = {"RESOURCE", "POOL",    "DEVICE", "STATE", "NUMA",
+                                       "SINCE",    "HELD BY", "CLAIM",  "NOTE"};
     const NodeV1__ListDevicesResponse *list = message;
     struct dv_table table;
+    bool is_wide = cli->output == DV_OUTPUT_WIDE;
 
-    if (cli->output != DV_OUTPUT_TABLE) {
+    if (cli->output != DV_OUTPUT_TABLE && !is_wide) {
         dv_cli_print_message(cli, &list->base);
         return;
     }
-    dv_table_init(&table, cli->arena, headers, DV_COUNT(headers));
-    for (size_t i = 0; i < list->n_resources; i++) {
-        const NodeV1__Resource *resource = list->resources[i];
-
-        for (size_t k = 0; k < resource->n_devices; k++) {
-            const NodeV1__Device *device = resource->devices[k];
-
-            dv_table_add(&table, resource->name);
-            dv_table_add(&table, device->id);
-            dv_table_add(&table, health_text(resource, device));
-            dv_table_add(&table, nodes_text(cli, device));
-            dv_table_add(&table, holders_text(cli, device));
-        }
-        if (resource->n_devices == 0) {
-            dv_table_add(&table, resource->name);
-            for (size_t k = 1; k < DV_COUNT(headers); k++)
-                dv_table_add(&table, k == 2 ? health_text(resource, NULL) : "");
-        }
-    }
-    dv_table_print(&table, cli->has_headers);
+    dv_table_init(&table, cli->arena, is_wide ? wide : headers,
+                  is_wide ? DV_COUNT(wide) : DV_COUNT(headers));
+    for (size_t i = 0; i < list->n_resources; i++)
+        add_resource(cli, &table, list->resources[i]);
+    for (size_t i = 0; i < list->n_pools; i++)
+        add_pool(cli, &table, list->pools[i]);
+    dv_cli_print_table(cli, &table,
+                       "no devices: no plugin has listed any, and no driver has "
+                       "published a slice");
     (void)fflush(stdout); /* a watch is read as it comes */
 }
 
@@ -81,7 +133,7 @@ enum dv_exit dv_cmd_devices(struct dv_cli *cli)
     enum dv_exit exit;
 
     if (cli->n_words > 1)
-        return dv_cli_complain_usage("devices", "one resource at most");
+        return dv_cli_complain_usage("devices", "one resource or driver at most");
     if (cli->n_words == 1)
         request.resource = dv_str_to_c(cli->words[0], cli->arena);
     if (cli->watches)
@@ -91,8 +143,9 @@ enum dv_exit dv_cmd_devices(struct dv_cli *cli)
                        &node_v1__list_devices_response__descriptor, &exit);
     if (!list)
         return exit;
-    if (cli->n_words == 1 && list->n_resources == 0)
-        return dv_cli_complain("no plugin has offered %.*s; davit devices lists what there is",
+    if (cli->n_words == 1 && list->n_resources + list->n_pools == 0)
+        return dv_cli_complain("no plugin or driver has offered %.*s; davit devices lists what "
+                               "there is",
                                DV_FMT(cli->words[0]));
     print_devices(cli, list);
     return DV_EXIT_OK;

@@ -6,28 +6,68 @@
 
 #include "base/str.h"
 #include "cli/cli.h"
+#include "cli/describe/device_text.h"
 #include "proto/davit_node_v1.pb-c.h"
 
+static const char *number(struct dv_cli *cli, uint64_t n)
+{
+    return dv_str_to_c(dv_str_printf(cli->arena, "%" PRIu64, n), cli->arena);
+}
+
+static void add_resource(struct dv_cli *cli, struct dv_table *table,
+                         const NodeV1__ResourceStatus *resource)
+{
+    dv_table_add(table, resource->name);
+    dv_table_add(table, number(cli, resource->capacity));
+    dv_table_add(table, number(cli, resource->allocatable));
+    dv_table_add(table, number(cli, resource->held));
+    dv_table_add(table, number(cli, resource->counts ? resource->counts->free : 0));
+    dv_table_add(table, resource->removed ? "removed" : resource->connected ? "there" : "gone");
+}
+
+/* The devices of all pools of the driver whose first pool is this. Returns how many those are. */
+static size_t add_driver(struct dv_cli *cli, struct dv_table *table,
+                         NodeV1__PoolStatus *const *pools, size_t n_pools)
+{
+    uint64_t total = 0;
+    uint64_t bad = 0;
+    uint64_t held = 0;
+    uint64_t free = 0;
+    size_t n = 0;
+
+    while (n < n_pools && strcmp(pools[n]->driver, pools[0]->driver) == 0) {
+        const NodeV1__DeviceCounts *counts = pools[n++]->counts;
+
+        if (!counts)
+            continue;
+        total += counts->total;
+        bad += counts->gone + counts->unhealthy + counts->tainted + counts->held_bad;
+        held += counts->held;
+        free += counts->free;
+    }
+    dv_table_add(table, pools[0]->driver);
+    dv_table_add(table, number(cli, total));
+    dv_table_add(table, number(cli, total - bad));
+    dv_table_add(table, number(cli, held));
+    dv_table_add(table, number(cli, free));
+    dv_table_add(table, pools[0]->connected ? "there" : "gone");
+    return n;
+}
+
+/* Prints a line for each resource of a plugin, and for each DRA driver. */
 static void print_resources(struct dv_cli *cli, const NodeV1__StatusResponse *status)
 {
-    static const char *const headers[] = {"RESOURCE", "CAPACITY", "ALLOCATABLE", "HELD", "PLUGIN"};
+    static const char *const headers[] = {"RESOURCE", "CAPACITY", "ALLOCATABLE",
+                                          "HELD",     "FREE",     "PLUGIN"};
     struct dv_table table;
 
-    if (status->n_resource_status == 0)
+    if (status->n_resource_status + status->n_pool_status == 0)
         return;
     dv_table_init(&table, cli->arena, headers, DV_COUNT(headers));
-    for (size_t i = 0; i < status->n_resource_status; i++) {
-        const NodeV1__ResourceStatus *resource = status->resource_status[i];
-        const uint64_t numbers[] = {resource->capacity, resource->allocatable, resource->held};
-
-        dv_table_add(&table, resource->name);
-        for (size_t k = 0; k < DV_COUNT(numbers); k++)
-            dv_table_add(
-                &table, dv_str_to_c(dv_str_printf(cli->arena, "%" PRIu64, numbers[k]), cli->arena));
-        dv_table_add(&table, resource->removed     ? "removed"
-                             : resource->connected ? "there"
-                                                   : "gone");
-    }
+    for (size_t i = 0; i < status->n_resource_status; i++)
+        add_resource(cli, &table, status->resource_status[i]);
+    for (size_t i = 0; i < status->n_pool_status;)
+        i += add_driver(cli, &table, status->pool_status + i, status->n_pool_status - i);
     (void)puts("");
     dv_table_print(&table, cli->has_headers);
 }
@@ -130,7 +170,8 @@ enum dv_exit dv_cmd_status(struct dv_cli *cli)
     (void)printf("davitd      %s, up %s\n", status->version,
                  dv_cli_age(cli, status->started_at_ms));
     (void)printf("resources   %" PRIu64 "\n", status->n_resources);
-    (void)printf("devices     %" PRIu64 "\n", status->n_devices);
+    (void)printf("devices     %" PRIu64 ": %s\n", status->n_devices,
+                 dv_device_counts_text(status->device_counts, cli->arena));
     (void)printf("pods        %zu\n", status->n_pods);
     if (status->state_error[0])
         (void)printf("trouble     %s\n",

@@ -134,6 +134,14 @@ void dv_table_print(struct dv_table *table, bool has_headers)
     dv_buf_fini(&buf);
 }
 
+void dv_cli_print_table(const struct dv_cli *cli, struct dv_table *table, const char *empty)
+{
+    if (table->n_cells > table->n_columns)
+        dv_table_print(table, cli->has_headers);
+    else
+        (void)fprintf(stderr, "%s\n", empty);
+}
+
 const char *dv_cli_plain(dv_str text, struct dv_arena *arena)
 {
     char *copy = DV_NEW_ARRAY(arena, char, text.n + 1);

@@ -42,7 +42,10 @@ static const struct {
     {DV_STR_INIT("Failed"),             DV_COLOUR_TROUBLE},
     {DV_STR_INIT("NotReady"),           DV_COLOUR_TROUBLE},
     {DV_STR_INIT("gone"),               DV_COLOUR_TROUBLE},
-    {DV_STR_INIT("plugin gone"),        DV_COLOUR_TROUBLE},
+    {DV_STR_INIT("tainted"),            DV_COLOUR_TROUBLE},
+    {DV_STR_INIT("held, gone"),         DV_COLOUR_TROUBLE},
+    {DV_STR_INIT("held, unhealthy"),    DV_COLOUR_TROUBLE},
+    {DV_STR_INIT("held, tainted"),      DV_COLOUR_TROUBLE},
     {DV_STR_INIT("removed"),            DV_COLOUR_TROUBLE},
 };
 

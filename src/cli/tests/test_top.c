@@ -20,9 +20,18 @@ struct world {
     int64_t nodes[2];
     NodeV1__Device devices[N_GPUS];
     NodeV1__Device *device_list[N_GPUS];
+    NodeV1__Device nic;
+    NodeV1__Device *nic_list[1];
     NodeV1__Resource resource;
     NodeV1__Resource gone;
     NodeV1__Resource *resources[2];
+    NodeV1__Holder claimer;
+    NodeV1__Holder *claimers[1];
+    NodeV1__PoolDevice tpu;
+    NodeV1__PoolDevice *tpus[1];
+    NodeV1__Pool pool;
+    NodeV1__Pool *pools[1];
+    NodeV1__DeviceCounts counts[4]; /* of gpus, nics, tpus, all */
     NodeV1__ListDevicesResponse list;
     NodeV1__PodRef *claim_pods[1];
     NodeV1__ClaimDevice claim_device;
@@ -54,12 +63,15 @@ static void fill_devices(struct world *w)
     node_v1__holder__init(&w->holder);
     w->holder.pod = &w->pod;
     w->holder.container = "main";
+    w->holder.since_ms = NOW_MS - 130000;
     w->holders[0] = &w->holder;
     w->nodes[1] = 1;
     for (size_t i = 0; i < N_GPUS; i++) {
         node_v1__device__init(&w->devices[i]);
         w->devices[i].id = ids[i];
         w->devices[i].healthy = i != 3;
+        w->devices[i].state = i < 2 ? "held" : i == 3 ? "unhealthy" : "free";
+        w->devices[i].trouble = i == 3 || i == 1 ? "unhealthy" : "";
         w->devices[i].numa_nodes = &w->nodes[i % 2];
         w->devices[i].n_numa_nodes = i < 5;
         w->devices[i].holders = w->holders;
@@ -73,13 +85,60 @@ static void fill_devices(struct world *w)
     w->resource.n_devices = N_GPUS;
     node_v1__resource__init(&w->gone);
     w->gone.name = "example.com/nic";
-    w->gone.devices = w->device_list + 5;
+    w->gone.devices = &w->nic_list[0];
     w->gone.n_devices = 1;
+    node_v1__device__init(&w->nic);
+    w->nic.id = "nic-0";
+    w->nic.state = w->nic.trouble = "gone";
+    w->nic_list[0] = &w->nic;
     w->resources[0] = &w->resource;
     w->resources[1] = &w->gone;
     node_v1__list_devices_response__init(&w->list);
     w->list.resources = w->resources;
     w->list.n_resources = 2;
+}
+
+/* A device of a driver that is gone, held by a claim. */
+static void fill_pool(struct world *w)
+{
+    node_v1__holder__init(&w->claimer);
+    w->claimer.claim = "ml/fast";
+    w->claimers[0] = &w->claimer;
+    node_v1__pool_device__init(&w->tpu);
+    w->tpu.name = "tpu-7";
+    w->tpu.state = "held";
+    w->tpu.trouble = "gone";
+    w->tpu.holders = w->claimers;
+    w->tpu.n_holders = 1;
+    w->tpus[0] = &w->tpu;
+    node_v1__pool__init(&w->pool);
+    w->pool.driver = "tpu.example.com";
+    w->pool.name = "n1";
+    w->pool.devices = w->tpus;
+    w->pool.n_devices = 1;
+    w->pools[0] = &w->pool;
+    w->list.pools = w->pools;
+    w->list.n_pools = 1;
+}
+
+/* The counts as davitd tells them, which are not made here. */
+static void fill_counts(struct world *w)
+{
+    for (size_t i = 0; i < DV_COUNT(w->counts); i++)
+        node_v1__device_counts__init(&w->counts[i]);
+    w->counts[0].free = 3;
+    w->counts[0].held = 2;
+    w->counts[0].unhealthy = 1;
+    w->counts[1].gone = 1;
+    w->counts[2].held = 1;
+    w->counts[3].free = 3;
+    w->counts[3].held = 3;
+    w->counts[3].unhealthy = 1;
+    w->counts[3].gone = 1;
+    w->resource.counts = &w->counts[0];
+    w->gone.counts = &w->counts[1];
+    w->pool.counts = &w->counts[2];
+    w->list.counts = &w->counts[3];
 }
 
 static void fill_claims(struct world *w)
@@ -151,6 +210,8 @@ static struct world *make_world(struct dv_arena *arena)
     struct world *w = DV_NEW(arena, struct world);
 
     fill_devices(w);
+    fill_pool(w);
+    fill_counts(w);
     fill_claims(w);
     fill_rest(w);
     w->data = (struct dv_top_data){
@@ -180,7 +241,7 @@ static void draw(const struct dv_top_data *data, struct dv_top_view *view, struc
         dv_buf_printf(text, "%.*s\n", DV_FMT(frame.lines[i]));
 }
 
-#define HEADER "n1  davitd 1.2.3, up 3h0m                                  3 free, 2 held, 2 bad\n"
+#define HEADER "n1  davitd 1.2.3, up 3h0m                  3 free, 3 held, 1 unhealthy, 1 gone\n"
 #define HELP "  q quit  Tab, 1-5 section  j/k scroll  / filter"
 
 static void a_screen_shows_the_chosen_section(void **state)
@@ -193,18 +254,18 @@ static void a_screen_shows_the_chosen_section(void **state)
     } cases[] = {
         {"",         80,  24,
          HEADER "[1 Devices 8] 2 Claims 1  3 Pods 1  4 Plugins 1  5 Events 1\n"
-                "DEVICE                      NUMA  HEALTH       HELD BY\n"
-                "example.com/gpu  3 free, 2 held, 1 bad\n"
-                "  gpu-0                     0     healthy      ml/train-0:main\n"
-                "  gpu-2                     0     healthy\n"
-                "  gpu-4                     0     healthy\n"
-                "  gpu-1                     1     healthy      ml/train-0:main\n"
-                "  gpu-3                     1     unhealthy\n"
-                "  gpu-5                     -     healthy\n"
-                "example.com/nic  0 free, 0 held, 1 bad\n"
-                "  gpu-5                     -     plugin gone\n"
-                "claimed of DRA drivers\n"
-                "  tpu.example.com/n1/tpu-7  -     driver gone  claim ml/fast\n"
+                "DEVICE   NUMA  STATE            SINCE  HELD BY\n"
+                "example.com/gpu  3 free, 2 held, 1 unhealthy\n"
+                "  gpu-0  0     held             2m     ml/train-0:main\n"
+                "  gpu-2  0     free\n"
+                "  gpu-4  0     free\n"
+                "  gpu-1  1     held, unhealthy  2m     ml/train-0:main\n"
+                "  gpu-3  1     unhealthy\n"
+                "  gpu-5  -     free\n"
+                "example.com/nic  0 free, 0 held, 1 gone\n"
+                "  nic-0  -     gone\n"
+                "tpu.example.com/n1  0 free, 1 held\n"
+                "  tpu-7  -     held, gone              claim ml/fast\n"
                 "\n\n\n\n\n\n\n\n\n"
                 "1-11 of 11" HELP "\n"               },
         {"5",        80,  24,
@@ -222,8 +283,8 @@ static void a_screen_shows_the_chosen_section(void **state)
         {"jjj",      20,  5,
          "n1  davitd 1.2.3, u~\n"
          "[1 Devices 8] 2 Cla~\n"
-         "DEVICE    NUMA  HEA~\n"
-         "  gpu-4   0     hea~\n"
+         "DEVICE   NUMA  STAT~\n"
+         "  gpu-4  0     free\n"
          "4-4 of 11  q quit  ~\n"                    },
         {"\t\t",     40,  4,
          "n1  davitd 1.2.3, up 3h0m\n"
@@ -232,7 +293,7 @@ static void a_screen_shows_the_chosen_section(void **state)
          "0-0 of 1  q quit  Tab, 1-5 section  j/k~\n"},
         {"2",        120, 6,
          "n1  davitd 1.2.3, up 3h0m                                             "
-         "                             3 free, 2 held, 2 bad\n"
+         "             3 free, 3 held, 1 unhealthy, 1 gone\n"
          " 1 Devices 8 [2 Claims 1] 3 Pods 1  4 Plugins 1  5 Events 1\n"
          "CLAIM    STATE      DEVICES  PODS        WHY\n"
          "ml/fast  preparing  tpu-7    ml/train-0  waits for driver tpu.example.com\n"
@@ -240,8 +301,8 @@ static void a_screen_shows_the_chosen_section(void **state)
          "1-1 of 1" HELP "\n"                        },
         {"/GPU-3\r", 80,  6,
          HEADER "[1 Devices 1] 2 Claims 0  3 Pods 0  4 Plugins 0  5 Events 0\n"
-                "DEVICE   NUMA  HEALTH     HELD BY\n"
-                "example.com/gpu  3 free, 2 held, 1 bad\n"
+                "DEVICE   NUMA  STATE      SINCE  HELD BY\n"
+                "example.com/gpu  3 free, 2 held, 1 unhealthy\n"
                 "  gpu-3  1     unhealthy\n"
                 "1-2 of 2" HELP ": GPU-3\n"          },
         {"",         1,   1,  "~\n"                  },
@@ -290,19 +351,20 @@ static void text_is_whole_where_there_is_no_terminal(void **state)
 
     (void)state;
     world->resource.n_devices = 0;
+    node_v1__device_counts__init(&world->counts[0]);
     world->list.n_resources = 1;
     world->data.n_events = 0;
     world->data.events_note = DV_STR("no kubeconfig");
     dv_buf_init(&text, SCREEN_BYTES_MAX);
     draw(&world->data, &view, &text);
     assert_string_equal(dv_buf_c(&text),
-                        "n1  davitd 1.2.3, up 3h0m  0 free, 0 held, 0 bad\n"
+                        "n1  davitd 1.2.3, up 3h0m  3 free, 3 held, 1 unhealthy, 1 gone\n"
                         "\n"
                         "Devices\n"
-                        "DEVICE                      NUMA  HEALTH       HELD BY\n"
-                        "example.com/gpu  0 free, 0 held, 0 bad\n"
-                        "claimed of DRA drivers\n"
-                        "  tpu.example.com/n1/tpu-7  -     driver gone  claim ml/fast\n"
+                        "DEVICE   NUMA  STATE       SINCE  HELD BY\n"
+                        "example.com/gpu  0 free, 0 held\n"
+                        "tpu.example.com/n1  0 free, 1 held\n"
+                        "  tpu-7  -     held, gone         claim ml/fast\n"
                         "\n"
                         "Claims\n"
                         "CLAIM    STATE      DEVICES  PODS        WHY\n"
@@ -394,7 +456,7 @@ static void colours_do_not_count_as_columns(void **state)
     world->resource.name = "\xe4\xbd\xa0\xe5\xa5\xbd/gpu"; /* each as wide as two letters */
     dv_buf_init(&text, SCREEN_BYTES_MAX);
     draw(&world->data, &view, &text);
-    assert_non_null(strstr(dv_buf_c(&text), "  gpu-3                     1     "
+    assert_non_null(strstr(dv_buf_c(&text), "  gpu-3  1     "
                                             "\033[31munhealthy\033[0m"));
     assert_non_null(strstr(dv_buf_c(&text), "\033[7m 1 Devices 8 \033[0m"));
     view.width = 7;

@@ -95,7 +95,7 @@ const char *dv_top_section_name(enum dv_top_section section);
  * empty. */
 void dv_top_rows_make(const struct dv_top_data *data, enum dv_top_section section, dv_str filter,
                       struct dv_arena *arena, struct dv_top_rows *rows);
-/* "10 free, 5 held, 1 unhealthy", of all resources. */
+/* "10 free, 5 held, 1 unhealthy", of all devices. */
 const char *dv_top_devices_text(const struct dv_top_data *data, struct dv_arena *arena);
 
 /* ---- top_frame.c ---- */

@@ -8,10 +8,11 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "cli/cli.h"
+#include "cli/describe/device_text.h"
 #include "cli/top/top.h"
 #include "proto/davit_node_v1.pb-c.h"
 
-static const char *const device_headers[] = {"DEVICE", "NUMA", "HEALTH", "HELD BY"};
+static const char *const device_headers[] = {"DEVICE", "NUMA", "STATE", "SINCE", "HELD BY"};
 static const char *const claim_headers[] = {"CLAIM", "STATE", "DEVICES", "PODS", "WHY"};
 static const char *const pod_headers[] = {"POD", "STATE", "SINCE", "WAITS FOR, OR IS NOT WELL"};
 static const char *const plugin_headers[] = {"PLUGIN", "TYPE", "STATE", "ERROR"};
@@ -85,123 +86,68 @@ static void add(struct making *making, const struct dv_top_row *row)
 
 /* ---- devices ---- */
 
-struct counts {
-    size_t n_free;
-    size_t n_held;
-    size_t n_bad;
-};
-
-static void count(const NodeV1__Resource *resource, struct counts *counts)
-{
-    bool is_there = resource->connected && !resource->removed;
-
-    for (size_t i = 0; i < resource->n_devices; i++) {
-        const NodeV1__Device *device = resource->devices[i];
-
-        if (!is_there || !device->healthy)
-            counts->n_bad++;
-        else if (device->n_holders > 0)
-            counts->n_held++;
-        else
-            counts->n_free++;
-    }
-}
-
-static const char *counts_text(const struct counts *counts, struct dv_arena *arena)
-{
-    dv_str text = dv_str_printf(arena, "%zu free, %zu held, %zu bad", counts->n_free,
-                                counts->n_held, counts->n_bad);
-
-    return dv_str_to_c(text, arena);
-}
-
 const char *dv_top_devices_text(const struct dv_top_data *data, struct dv_arena *arena)
 {
-    struct counts counts = {0};
-
-    for (size_t i = 0; data->devices && i < data->devices->n_resources; i++)
-        count(data->devices->resources[i], &counts);
-    return counts_text(&counts, arena);
+    return dv_device_counts_text(data->devices ? data->devices->counts : NULL, arena);
 }
 
-/* "0", "0,1"; "-" where no node is told. */
-static const char *numa_text(const struct making *making, const NodeV1__Device *device)
-{
-    const char *text = "";
-
-    for (size_t i = 0; i < device->n_numa_nodes; i++)
-        text = TEXT(making, "%s%s%" PRId64, text, i > 0 ? "," : "", device->numa_nodes[i]);
-    return text[0] ? text : "-";
-}
-
-static const char *holders_text(const struct making *making, const NodeV1__Device *device)
-{
-    const char *text = "";
-
-    for (size_t i = 0; i < device->n_holders; i++)
-        text = append(making, text,
-                      TEXT(making, "%s:%s", pod_name(making, device->holders[i]->pod),
-                           plain(making, device->holders[i]->container)));
-    return text;
-}
-
-/* NUMA nodes as they are compared: those that are not told come last. */
-static int64_t numa_key(const NodeV1__Device *device)
-{
-    return device->n_numa_nodes > 0 ? device->numa_nodes[0] : INT64_MAX;
-}
-
+/* A device of a plugin or of a driver, to be put in its place. */
 struct placed {
-    const NodeV1__Device *device;
-    size_t place; /* in the list, which is by id */
+    int64_t numa; /* those that tell none come last */
+    size_t place; /* in the list, which is by name */
+    const char *id;
+    const int64_t *numa_nodes;
+    size_t n_numa_nodes;
+    const char *state;
+    const char *trouble;
+    NodeV1__Holder *const *holders;
+    size_t n_holders;
 };
 
 static int compare_placed(const void *a, const void *b)
 {
     const struct placed *x = a;
     const struct placed *y = b;
-    int64_t nx = numa_key(x->device);
-    int64_t ny = numa_key(y->device);
 
-    if (nx != ny)
-        return nx < ny ? -1 : 1;
+    if (x->numa != y->numa)
+        return x->numa < y->numa ? -1 : 1;
     return x->place < y->place ? -1 : x->place > y->place;
 }
 
-static const char *health_text(const NodeV1__Resource *resource, const NodeV1__Device *device)
+/* "2m", or empty: nobody holds it. */
+static const char *since_text(const struct making *making, const struct placed *device)
 {
-    if (resource->removed)
-        return "removed";
-    if (!resource->connected)
-        return "plugin gone";
-    return device->healthy ? "healthy" : "unhealthy";
+    int64_t since_ms = dv_device_since_ms(device->holders, device->n_holders);
+
+    return since_ms > 0 ? dv_cli_age_at(since_ms, making->data->now_ms, making->arena) : "";
 }
 
-static void add_resource(struct making *making, const NodeV1__Resource *resource)
+/* Adds a heading and the devices under it, by NUMA node. */
+static void add_group(struct making *making, const char *name, const NodeV1__DeviceCounts *counts,
+                      struct placed *devices, size_t n_devices)
 {
-    struct placed *placed = DV_NEW_ARRAY(making->arena, struct placed, resource->n_devices);
-    struct counts counts = {0};
     struct dv_top_row group = {.is_group = true};
     bool is_group_meant;
     bool has_group = false;
 
-    count(resource, &counts);
-    group.cells[0] = plain(making, resource->name);
-    group.cells[1] = counts_text(&counts, making->arena);
+    group.cells[0] = plain(making, name);
+    group.cells[1] = dv_device_counts_text(counts, making->arena);
     is_group_meant = has_filter(group.cells[0], making->filter);
-    for (size_t i = 0; i < resource->n_devices; i++)
-        placed[i] = (struct placed){resource->devices[i], i};
-    if (resource->n_devices > 0)
-        qsort(placed, resource->n_devices, sizeof(*placed), compare_placed);
+    if (n_devices > 0)
+        qsort(devices, n_devices, sizeof(*devices), compare_placed);
     if (is_group_meant || making->filter.n == 0) {
         add_row(making, &group);
         has_group = true;
     }
-    for (size_t i = 0; i < resource->n_devices; i++) {
-        const NodeV1__Device *device = placed[i].device;
+    for (size_t i = 0; i < n_devices; i++) {
+        const struct placed *device = &devices[i];
+        const char *numa =
+            dv_device_numa_text(device->numa_nodes, device->n_numa_nodes, making->arena);
         const struct dv_top_row row = {
-            .cells = {TEXT(making, "  %s", plain(making, device->id)), numa_text(making, device),
-                      health_text(resource, device), holders_text(making, device)}
+            .cells = {TEXT(making, "  %s", plain(making, device->id)), numa[0] ? numa : "-",
+                      dv_device_state_text(device->state, device->trouble, making->arena),
+                      since_text(making, device),
+                      dv_device_holders_text(device->holders, device->n_holders, making->arena)}
         };
 
         if (!is_group_meant && !is_wanted(making, &row))
@@ -213,56 +159,55 @@ static void add_resource(struct making *making, const NodeV1__Resource *resource
     }
 }
 
-/* The health of a claim's device, in the words for those of device plugins. */
-static const char *claimed_health(const NodeV1__ClaimDriver *driver,
-                                  const NodeV1__ClaimDevice *device)
+static void add_resource(struct making *making, const NodeV1__Resource *resource)
 {
-    if (!driver->connected)
-        return "driver gone";
-    if (strcmp(device->health, "Healthy") == 0)
-        return "healthy";
-    return strcmp(device->health, "Unhealthy") == 0 ? "unhealthy" : "unknown";
+    struct placed *placed = DV_NEW_ARRAY(making->arena, struct placed, resource->n_devices);
+
+    for (size_t i = 0; i < resource->n_devices; i++) {
+        const NodeV1__Device *device = resource->devices[i];
+
+        placed[i] = (struct placed){device->n_numa_nodes > 0 ? device->numa_nodes[0] : INT64_MAX,
+                                    i,
+                                    device->id,
+                                    device->numa_nodes,
+                                    device->n_numa_nodes,
+                                    device->state,
+                                    device->trouble,
+                                    device->holders,
+                                    device->n_holders};
+    }
+    add_group(making, resource->name, resource->counts, placed, resource->n_devices);
 }
 
-/* Adds a claim's devices. The node knows only what claims hold of a DRA driver; the rest is in
- * slices, which the API has. */
-static void add_claimed(struct making *making, const NodeV1__Claim *claim)
+static void add_pool(struct making *making, const NodeV1__Pool *pool)
 {
-    for (size_t i = 0; i < claim->n_drivers; i++) {
-        const NodeV1__ClaimDriver *driver = claim->drivers[i];
+    struct placed *placed = DV_NEW_ARRAY(making->arena, struct placed, pool->n_devices);
 
-        for (size_t k = 0; k < driver->n_devices; k++) {
-            const NodeV1__ClaimDevice *device = driver->devices[k];
+    for (size_t i = 0; i < pool->n_devices; i++) {
+        const NodeV1__PoolDevice *device = pool->devices[i];
 
-            add(making,
-                &(struct dv_top_row){
-                    .cells = {TEXT(making, "  %s/%s/%s", plain(making, driver->name),
-                              plain(making, device->pool), plain(making, device->device)),
-                              "-", claimed_health(driver, device),
-                              TEXT(making, "claim %s",
-                              object_name(making, claim->namespace_, claim->name))}
-            });
-        }
+        placed[i] = (struct placed){device->n_numa_nodes > 0 ? device->numa_nodes[0] : INT64_MAX,
+                                    i,
+                                    device->name,
+                                    device->numa_nodes,
+                                    device->n_numa_nodes,
+                                    device->state,
+                                    device->trouble,
+                                    device->holders,
+                                    device->n_holders};
     }
+    add_group(making, TEXT(making, "%s/%s", pool->driver, pool->name), pool->counts, placed,
+              pool->n_devices);
 }
 
 static void make_devices(struct making *making)
 {
     const NodeV1__ListDevicesResponse *devices = making->data->devices;
-    const NodeV1__ListClaimsResponse *claims = making->data->claims;
-    struct dv_top_rows *rows = making->rows;
-    size_t before;
 
     for (size_t i = 0; devices && i < devices->n_resources; i++)
         add_resource(making, devices->resources[i]);
-    before = rows->n;
-    add_row(making, &(struct dv_top_row){
-                        .is_group = true, .cells = {"claimed of DRA drivers", ""}
-    });
-    for (size_t i = 0; claims && i < claims->n_claims; i++)
-        add_claimed(making, claims->claims[i]);
-    if (rows->n == before + 1)
-        rows->n = before; /* none: nor their heading */
+    for (size_t i = 0; devices && i < devices->n_pools; i++)
+        add_pool(making, devices->pools[i]);
 }
 
 /* ---- the others ---- */
