@@ -472,6 +472,7 @@ static bool open_servers(struct dv_daemon *daemon, struct dv_err *err)
         .claims = daemon->claims,
         .pods = daemon->pods,
         .leases = daemon->leases,
+        .agent = daemon->agent,
         .runner = daemon->runner,
         .builtin = daemon->builtin,
         .recorder = daemon->recorder,

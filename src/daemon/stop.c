@@ -50,7 +50,6 @@ static void close_next(void *ctx);
 CLOSE(node_api, dv_node_api_close)
 CLOSE(usage, dv_node_usage_close)
 CLOSE(http_server, dv_http_server_close)
-CLOSE(agent, dv_agent_close)
 CLOSE(control, dv_control_close)
 CLOSE(sched, dv_sched_close)
 CLOSE(podres_server, dv_podres_server_close)
@@ -98,6 +97,16 @@ static bool close_leases(struct dv_daemon *daemon)
     if (leases)
         dv_leases_close(leases, close_next, daemon);
     return leases != NULL;
+}
+
+static bool close_agent(struct dv_daemon *daemon)
+{
+    struct dv_agent *agent = daemon->agent;
+
+    daemon->agent = daemon->node.agent = NULL;
+    if (agent)
+        dv_agent_close(agent, close_next, daemon);
+    return agent != NULL;
 }
 
 static bool close_runner(struct dv_daemon *daemon)

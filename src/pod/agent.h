@@ -88,8 +88,8 @@ void dv_agent_pods_changed(struct dv_agent *agent, const dv_str *uids, size_t n_
 void dv_agent_claims_changed(struct dv_agent *agent);
 void dv_agent_health_changed(struct dv_agent *agent, const dv_str *pod_uids, size_t n_pod_uids);
 void dv_agent_devices_changed(struct dv_agent *agent);
-/* Whether the API has this pod on this node. Until all its pods have been listed, any pod may be
- * there, and the answer is true. */
+/* Whether the API has this pod on this node, and its claims are to stay prepared. Until all its
+ * pods have been listed, any pod may be there, and the answer is true. */
 bool dv_agent_wants(const struct dv_agent *agent, dv_str pod_uid);
 /* The next pod at or after *at that somebody wants on this node, as its object is; *at is moved
  * past it. NULL at the end. Start with 0. Borrowed until the next turn. */
@@ -97,6 +97,22 @@ struct dv_object *dv_agent_next_pod(const struct dv_agent *agent, size_t *at);
 /* The pod of that name, as dv_agent_next_pod has it; NULL: there is none. */
 const struct dv_object *dv_agent_find_pod(const struct dv_agent *agent, dv_str namespace,
                                           dv_str name);
+/* A pod of this node that was not admitted, and why; all texts are borrowed until the next turn. */
+struct dv_agent_unadmitted {
+    dv_str uid;
+    dv_str namespace;
+    dv_str name;
+    dv_str reason; /* "DeviceInUse", "FailedPrepareDynamicResources" */
+    dv_str message;
+    uint64_t since_wall_ns; /* 0: not known */
+    uint64_t retry_at_ms;   /* on the loop's clock: when it is tried again; 0: not by time */
+    bool is_final;          /* it is not tried again */
+};
+/* The next such pod at or after *at, which is moved past it; false at the end. Start with 0. */
+bool dv_agent_next_unadmitted(const struct dv_agent *agent, size_t *at,
+                              struct dv_agent_unadmitted *unadmitted);
+/* The name of the pod of that uid, also of one that is not admitted; false: it is not known. */
+bool dv_agent_find_name(const struct dv_agent *agent, dv_str uid, dv_str *namespace, dv_str *name);
 /* The annotation of a Node with the key of its own API's certificate, as dv_rest_cert_pin prints
  * it. Only the node may write it, so who knows the Node knows the server at its address. */
 #define DV_NODE_API_KEY "davit.node/api-key"

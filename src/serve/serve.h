@@ -32,6 +32,7 @@ struct dv_node {
     struct dv_plugins *plugins;
     struct dv_pods *pods;
     struct dv_leases *leases;          /* NULL: there are none, or davitd is stopping */
+    struct dv_agent *agent;            /* has the pods of the API; NULL: there is none */
     struct dv_runner *runner;          /* runs the pods of the API; NULL: nobody does */
     struct dv_builtin_driver *builtin; /* hands out what is offered; NULL: nothing is */
     struct dv_recorder *recorder;      /* records events; NULL: there is no API */

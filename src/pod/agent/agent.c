@@ -5,6 +5,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/defs.h"
@@ -310,6 +311,14 @@ void dv_agent_devices_changed(struct dv_agent *agent)
         dv_agent_waiting_check(agent);
 }
 
+/* Whether the pod waits because another one has its device: until that one has gone there is
+ * nothing to keep prepared for it. */
+static bool is_behind_rival(const struct dv_agent_pod *pod)
+{
+    return pod->state == DV_AGENT_PAUSING && pod->reason &&
+           strcmp(pod->reason, DV_POD_DEVICE_IN_USE) == 0;
+}
+
 bool dv_agent_wants(const struct dv_agent *agent, dv_str pod_uid)
 {
     const struct dv_agent_pod *pod = dv_map_get(&agent->pods, pod_uid);
@@ -318,7 +327,44 @@ bool dv_agent_wants(const struct dv_agent *agent, dv_str pod_uid)
     if (!agent->is_synced)
         return true;
     return value && !value->metadata.deletion_timestamp.is_set && pod->state != DV_AGENT_REFUSED &&
-           pod->state != DV_AGENT_RELEASED && !pod->has_ended;
+           pod->state != DV_AGENT_RELEASED && !pod->has_ended && !is_behind_rival(pod);
+}
+
+bool dv_agent_next_unadmitted(const struct dv_agent *agent, size_t *at,
+                              struct dv_agent_unadmitted *unadmitted)
+{
+    const struct dv_map_entry *entry;
+
+    while ((entry = dv_map_next(&agent->pods, at)) != NULL) {
+        const struct dv_agent_pod *pod = entry->value;
+        bool is_pausing = pod->state == DV_AGENT_PAUSING;
+
+        if (!pod->object || !pod->reason || (!is_pausing && pod->state != DV_AGENT_REFUSED))
+            continue;
+        *unadmitted = (struct dv_agent_unadmitted){
+            .uid = pod->uid,
+            .namespace = pod->namespace,
+            .name = pod->name,
+            .reason = dv_str_from_c(pod->reason),
+            .message = dv_str_from_c(pod->message),
+            .since_wall_ns = pod->refused_ns,
+            .retry_at_ms = is_pausing && dv_timer_is_set(&pod->timer) ? pod->timer.at_ms : 0,
+            .is_final = !is_pausing,
+        };
+        return true;
+    }
+    return false;
+}
+
+bool dv_agent_find_name(const struct dv_agent *agent, dv_str uid, dv_str *namespace, dv_str *name)
+{
+    const struct dv_agent_pod *pod = dv_map_get(&agent->pods, uid);
+
+    if (!pod)
+        return false;
+    *namespace = pod->namespace;
+    *name = pod->name;
+    return true;
 }
 
 struct dv_object *dv_agent_next_pod(const struct dv_agent *agent, size_t *at)

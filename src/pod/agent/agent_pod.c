@@ -202,6 +202,8 @@ static void clear_text(char **text)
  * the status, and an event of its own. */
 static void set_reason(struct dv_agent_pod *pod, const char *reason, dv_str message)
 {
+    if (pod->refused_ns == 0)
+        pod->refused_ns = wall_ns(pod);
     if (pod->reason && strcmp(pod->reason, reason) == 0 &&
         dv_agent_says_same(dv_str_from_c(pod->message), message))
         return;
@@ -272,6 +274,7 @@ static void on_admitted(struct dv_pod_admission *admission, const struct dv_pod_
         clear_text(&pod->awaited);
         clear_text(&pod->rival);
         pod->since_ns = wall_ns(pod);
+        pod->refused_ns = 0;
     }
     free(admitting); /* with the verdict */
     dv_agent_pod_look(pod);
@@ -286,6 +289,7 @@ static bool refuse_misfit(struct dv_agent_pod *pod)
 
     if (dv_agent_pod_fits(pod, arena, &misfit))
         return false;
+    pod->refused_ns = wall_ns(pod);
     set_text(&pod->reason, misfit.reason);
     set_text(&pod->message, misfit.message);
     note(pod, true, pod->reason, misfit.message);

@@ -58,10 +58,11 @@ struct dv_agent_pod {
     struct dv_link waiting;               /* in the agent's list; see dv_agent_pod_is_waiting */
     struct dv_agent_pause pause;          /* of its admission, or of its release */
     struct dv_agent_pause write_pause;
-    uint64_t epoch;    /* sum of the epochs of its plugins and drivers when it failed last */
-    uint64_t since_ns; /* wall clock: when it was admitted */
-    char *rival;       /* uid of the pod that holds its device; NULL: it fails for another reason */
-    char *reason;      /* why it is refused, or not ready */
+    uint64_t epoch;      /* sum of the epochs of its plugins and drivers when it failed last */
+    uint64_t since_ns;   /* wall clock: when it was admitted */
+    uint64_t refused_ns; /* wall clock: when it was first refused; 0: it was not, or was admitted */
+    char *rival;  /* uid of the pod that holds its device; NULL: it fails for another reason */
+    char *reason; /* why it is refused, or not ready */
     char *message;
     char *awaited;    /* what it was last said to wait for */
     uint64_t written; /* hash of the status that was written last; 0: none was */

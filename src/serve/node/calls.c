@@ -27,12 +27,9 @@ static int64_t wall_ms(const struct dv_node *node, uint64_t loop_ns)
 
 static NodeV1__PodRef *ref_of(const struct dv_node *node, dv_str uid, struct dv_arena *arena)
 {
-    struct dv_pod_ref ref = {.uid = uid};
-    struct dv_pod_view view;
-
     if (uid.n == 0)
         return NULL;
-    return dv_serve_ref(dv_pods_find(node->pods, &ref, &view) ? &view.spec->ref : &ref, arena);
+    return dv_serve_ref_of_uid(node, uid, arena);
 }
 
 /* ---- calls ---- */

@@ -109,7 +109,7 @@ static void set_pod(NodeV1__Holder *holder, const struct dv_node *node, dv_str p
     const struct dv_lease *lease = NULL;
 
     if (!dv_pods_find(node->pods, &uid, &view)) {
-        holder->pod = dv_serve_ref(&uid, arena);
+        holder->pod = dv_serve_ref_of_uid(node, pod_uid, arena);
         return;
     }
     holder->pod = dv_serve_ref(&view.spec->ref, arena);

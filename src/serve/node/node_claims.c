@@ -95,13 +95,8 @@ static NodeV1__Claim *claim_message(const struct dv_node *node, const struct dv_
     message->awaited = awaited(node, claim, arena);
     message->error = claim->error ? dv_str_to_c(dv_str_from_c(claim->error), arena) : "";
     message->pods = DV_NEW_ARRAY(arena, NodeV1__PodRef *, record->n_pods);
-    for (size_t i = 0; i < record->n_pods; i++) {
-        struct dv_pod_ref uid = {.uid = record->pods[i]};
-        struct dv_pod_view view;
-
-        message->pods[message->n_pods++] =
-            dv_serve_ref(dv_pods_find(node->pods, &uid, &view) ? &view.spec->ref : &uid, arena);
-    }
+    for (size_t i = 0; i < record->n_pods; i++)
+        message->pods[message->n_pods++] = dv_serve_ref_of_uid(node, record->pods[i], arena);
     message->drivers = DV_NEW_ARRAY(arena, NodeV1__ClaimDriver *, record->n_drivers);
     for (size_t i = 0; i < record->n_drivers; i++)
         message->drivers[message->n_drivers++] = driver_message(node, &record->drivers[i], arena);

@@ -4,12 +4,14 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "claim/claim.h"
 #include "claim/claim_manager.h"
 #include "device/device.h"
 #include "device/device_manager.h"
 #include "loop/loop.h"
 #include "plugin/plugin.h"
+#include "pod/agent.h"
 #include "pod/pod.h"
 #include "pod/runner.h"
 #include "proto/davit_node_v1.pb-c.h"
@@ -218,6 +220,47 @@ static NodeV1__PodStatus *pod_message(const struct dv_node *node, const struct d
     return pod;
 }
 
+/* Makes the status of a pod that the API has on this node and that was not admitted. */
+static NodeV1__PodStatus *unadmitted_message(const struct dv_node *node,
+                                             const struct dv_agent_unadmitted *from,
+                                             struct dv_arena *arena)
+{
+    NodeV1__PodStatus *pod = DV_NEW(arena, NodeV1__PodStatus);
+
+    node_v1__pod_status__init(pod);
+    pod->pod = dv_serve_ref(&(struct dv_pod_ref){from->uid, from->namespace, from->name}, arena);
+    pod->state = from->is_final ? "refused" : "retrying";
+    pod->reason = dv_str_to_c(from->reason, arena);
+    pod->awaited = dv_str_to_c(
+        dv_str_printf(arena, "%.*s: %.*s", DV_FMT(from->reason), DV_FMT(from->message)), arena);
+    pod->since_ms = (int64_t)(from->since_wall_ns / DV_NS_PER_MS);
+    if (from->retry_at_ms > 0)
+        pod->retry_at_ms = dv_serve_wall_ms(node, from->retry_at_ms);
+    return pod;
+}
+
+static bool is_meant(const struct dv_pod_ref *ref, const struct dv_agent_unadmitted *pod)
+{
+    if (ref->uid.n > 0)
+        return dv_str_eq(ref->uid, pod->uid);
+    return ref->name.n == 0 ||
+           (dv_str_eq(ref->name, pod->name) && dv_str_eq(ref->namespace, pod->namespace));
+}
+
+/* Adds the pods that were not admitted, or the one that `ref` names. */
+static size_t add_unadmitted(const struct dv_node *node, const struct dv_pod_ref *ref,
+                             struct dv_arena *arena, NodeV1__PodStatus ***pods, size_t n)
+{
+    struct dv_agent_unadmitted unadmitted;
+    DV_VEC(NodeV1__PodStatus *) all = {*pods, n, n};
+
+    for (size_t at = 0; node->agent && dv_agent_next_unadmitted(node->agent, &at, &unadmitted);)
+        if (is_meant(ref, &unadmitted))
+            *dv_vec_add_in(&all, arena) = unadmitted_message(node, &unadmitted, arena);
+    *pods = all.v;
+    return all.n;
+}
+
 /* Sets *pods to all pods and returns how many there are. */
 static size_t all_pods(const struct dv_node *node, struct dv_arena *arena,
                        NodeV1__PodStatus ***pods)
@@ -229,7 +272,7 @@ static size_t all_pods(const struct dv_node *node, struct dv_arena *arena,
     *pods = DV_NEW_ARRAY(arena, NodeV1__PodStatus *, dv_pods_count(node->pods));
     while (dv_pods_next(node->pods, &at, &view))
         (*pods)[n++] = pod_message(node, &view, arena);
-    return n;
+    return add_unadmitted(node, &(struct dv_pod_ref){0}, arena, pods, n);
 }
 
 NodeV1__WatchPodsResponse *dv_serve_pod_list(const struct dv_node *node,
@@ -244,6 +287,8 @@ NodeV1__WatchPodsResponse *dv_serve_pod_list(const struct dv_node *node,
     } else if (dv_pods_find(node->pods, ref, &view)) {
         response->pods = DV_NEW_ARRAY(arena, NodeV1__PodStatus *, 1);
         response->pods[response->n_pods++] = pod_message(node, &view, arena);
+    } else {
+        response->n_pods = add_unadmitted(node, ref, arena, &response->pods, 0);
     }
     return response;
 }

@@ -15,6 +15,7 @@
 #include "loop/loop.h"
 #include "plugin/guard.h"
 #include "plugin/plugin.h"
+#include "pod/agent.h"
 #include "pod/pod.h"
 #include "proto/davit_node_v1.pb-c.h"
 #include "serve/serve.h"
@@ -107,10 +108,22 @@ struct NodeV1__PodRef *dv_serve_ref(const struct dv_pod_ref *ref, struct dv_aren
     return message;
 }
 
+struct NodeV1__PodRef *dv_serve_ref_of_uid(const struct dv_node *node, dv_str uid,
+                                           struct dv_arena *arena)
+{
+    struct dv_pod_ref ref = {.uid = uid};
+    struct dv_pod_view view;
+
+    if (dv_pods_find(node->pods, &ref, &view))
+        return dv_serve_ref(&view.spec->ref, arena);
+    if (node->agent)
+        (void)dv_agent_find_name(node->agent, uid, &ref.namespace, &ref.name); /* else by its uid */
+    return dv_serve_ref(&ref, arena);
+}
+
 /* ---- plugins ---- */
 
-/* Converts a time on the loop's clock to wall time. */
-static int64_t wall_ms(const struct dv_node *node, uint64_t at_ms)
+int64_t dv_serve_wall_ms(const struct dv_node *node, uint64_t at_ms)
 {
     struct dv_clock *clock = dv_loop_clock(node->loop);
     int64_t ahead_ms = (int64_t)at_ms - (int64_t)dv_clock_now_ms(clock);
@@ -144,7 +157,7 @@ static NodeV1__Plugin *plugin_message(const struct dv_node *node, const struct d
         plugin->versions[plugin->n_versions++] = dv_str_to_c(info->versions[i], arena);
     plugin->state = dv_plugin_state_name(view->state);
     plugin->error = dv_str_to_c(dv_str_from_c(view->last_err.msg), arena);
-    plugin->retry_at_ms = view->next_retry_ms ? wall_ms(node, view->next_retry_ms) : 0;
+    plugin->retry_at_ms = view->next_retry_ms ? dv_serve_wall_ms(node, view->next_retry_ms) : 0;
     plugin->attempts = (uint32_t)view->n_attempts;
     add_driver(plugin,
                dv_dra_find(dv_claim_manager_drivers(node->claims), info->name, info->endpoint));

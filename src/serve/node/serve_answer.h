@@ -58,6 +58,11 @@ void dv_serve_reply_long(struct dv_server_call *call, struct dv_loop *loop,
                          const struct ProtobufCMessage *message, struct dv_arena *arena);
 
 struct NodeV1__PodRef *dv_serve_ref(const struct dv_pod_ref *ref, struct dv_arena *arena);
+/* The pod of that uid, with its name where the node knows it, admitted or not. */
+struct NodeV1__PodRef *dv_serve_ref_of_uid(const struct dv_node *node, dv_str uid,
+                                           struct dv_arena *arena);
+/* Converts a time on the loop's clock to wall time. */
+int64_t dv_serve_wall_ms(const struct dv_node *node, uint64_t at_ms);
 
 /* Takes a sample of what is held. */
 void dv_serve_count_uses(const struct dv_node *node, struct dv_use_ring *ring);
