@@ -1,0 +1,22 @@
+/* jsonpath.h - templates of -o jsonpath, as kubectl reads them: text with {paths}, {"quoted text"}
+ * and {range PATH}...{end} in it. Pure. */
+#ifndef DV_CLI_JSONPATH_H
+#define DV_CLI_JSONPATH_H
+
+#include <stdbool.h>
+
+#include "base/defs.h"
+#include "base/str.h"
+
+struct dv_arena;
+struct dv_buf;
+struct dv_err;
+struct dv_json;
+
+/* Prints the template with the values of the document. A path has .key, ['key'], [0], [-1], [0:2],
+ * [*], .*, ..key and [?(@.key=="value")]; what is not there is printed as nothing. Braces may be
+ * left out around a single path. DV_INVALID_ARGUMENT says what is wrong, and at which character. */
+DV_CHECKED bool dv_jsonpath_print(dv_str template, const struct dv_json *doc,
+                                  struct dv_arena *arena, struct dv_buf *buf, struct dv_err *err);
+
+#endif
