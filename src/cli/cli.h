@@ -31,7 +31,8 @@ enum dv_output {
     DV_OUTPUT_WIDE, /* a table with all its columns */
     DV_OUTPUT_JSON,
     DV_OUTPUT_YAML,
-    DV_OUTPUT_NAME, /* "pod/a" */
+    DV_OUTPUT_NAME,     /* "pod/a" */
+    DV_OUTPUT_JSONPATH, /* what a template chooses */
 };
 
 /* Devices of one class that a lease is to have: --class or --gpu with the options behind it. */
@@ -50,6 +51,7 @@ struct dv_cli {
     struct dv_arena *arena; /* for the life of the program */
     dv_str socket;
     enum dv_output output;
+    dv_str template; /* of DV_OUTPUT_JSONPATH */
     bool has_headers;
     uint64_t timeout_ms;
     const dv_str *words; /* that are no options */
@@ -244,6 +246,10 @@ struct dv_table {
     size_t n_cells;
     size_t size;
     size_t *widths; /* of all that was printed so far */
+    /* Of a table of dv_cli_table_init: which columns are left out, and how many are given. */
+    bool *is_hidden;
+    size_t n_given;
+    size_t at; /* the column that comes next */
 };
 void dv_table_init(struct dv_table *table, struct dv_arena *arena, const char *const *headers,
                    size_t n_columns);
@@ -251,9 +257,16 @@ void dv_table_add(struct dv_table *table, const char *cell); /* empty: "-"; else
 void dv_table_print(struct dv_table *table, bool has_headers);
 void dv_table_print_to(struct dv_table *table, bool has_headers, unsigned indent,
                        struct dv_buf *buf);
-/* Prints the table, or on standard error `empty` when it has no rows: scripts read nothing then,
- * and people see why. */
-void dv_cli_print_table(const struct dv_cli *cli, struct dv_table *table, const char *empty);
+/* Like dv_table_init, for lists that people see: a column whose header begins with '+' is there
+ * only with -o wide, so that the others fit into a hundred columns as a rule. */
+void dv_cli_table_init(const struct dv_cli *cli, struct dv_table *table, const char *const *headers,
+                       size_t n_columns);
+/* Prints the table; with -o name its first n_names columns, as A/B. When it has no rows, it prints
+ * `empty` on standard error: scripts read nothing then, and people see why. */
+void dv_cli_print_table(const struct dv_cli *cli, struct dv_table *table, size_t n_names,
+                        const char *empty);
+/* Whether the output is made of a table: not data. */
+bool dv_cli_is_table(const struct dv_cli *cli);
 /* Drops the rows; columns stay at least as wide as they were printed. */
 void dv_table_restart(struct dv_table *table);
 
@@ -273,6 +286,8 @@ enum dv_exit dv_cli_complain_usage(const char *verb, const char *fmt, ...) DV_PR
 /* "3m", "2h5m", "4d": since this time. */
 const char *dv_cli_age(struct dv_cli *cli, int64_t since_ms);
 const char *dv_cli_age_at(int64_t since_ms, int64_t now_ms, struct dv_arena *arena);
+/* "in 3.5 s", "now": at this time; empty for 0. */
+const char *dv_cli_until(struct dv_cli *cli, int64_t at_ms);
 
 /* ---- colour.c ---- */
 

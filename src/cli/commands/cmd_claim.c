@@ -44,11 +44,11 @@ static enum dv_exit list(struct dv_cli *cli)
                          &node_v1__list_claims_response__descriptor, &exit);
     if (!claims)
         return exit;
-    if (cli->output != DV_OUTPUT_TABLE) {
+    if (!dv_cli_is_table(cli)) {
         dv_cli_print_message(cli, &claims->base);
         return DV_EXIT_OK;
     }
-    dv_table_init(&table, cli->arena, headers, DV_COUNT(headers));
+    dv_cli_table_init(cli, &table, headers, DV_COUNT(headers));
     for (size_t i = 0; i < claims->n_claims; i++) {
         const NodeV1__Claim *claim = claims->claims[i];
 
@@ -58,7 +58,7 @@ static enum dv_exit list(struct dv_cli *cli)
         dv_table_add(&table, pods_of(claim, cli->arena));
         dv_table_add(&table, devices_of(claim, cli->arena));
     }
-    dv_table_print(&table, cli->has_headers);
+    dv_cli_print_table(cli, &table, 2, "no claims on this node");
     return DV_EXIT_OK;
 }
 
@@ -84,7 +84,7 @@ static enum dv_exit release(struct dv_cli *cli)
     if (!dv_cli_call(cli, "/davit.node.v1.Node/ReleaseClaim", &request.base,
                      &node_v1__release_claim_response__descriptor, &exit))
         return exit;
-    if (cli->output == DV_OUTPUT_TABLE)
+    if (dv_cli_is_table(cli))
         (void)puts("released");
     return DV_EXIT_OK;
 }

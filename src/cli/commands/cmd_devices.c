@@ -1,6 +1,5 @@
 /* cmd_devices.c - davit devices: the devices of the node, whoever offers them, and who holds
  * them. */
-#include <stdbool.h>
 #include <stdio.h>
 
 #include "base/str.h"
@@ -25,15 +24,12 @@ static void add_row(struct dv_cli *cli, struct dv_table *table, const struct row
     int64_t since_ms = dv_device_since_ms(row->holders, row->n_holders);
 
     dv_table_add(table, row->of);
-    if (cli->output == DV_OUTPUT_WIDE)
-        dv_table_add(table, row->pool);
     dv_table_add(table, row->id);
+    dv_table_add(table, row->pool);
     dv_table_add(table, row->state);
     dv_table_add(table, row->numa);
     dv_table_add(table, since_ms > 0 ? dv_cli_age(cli, since_ms) : "");
     dv_table_add(table, dv_device_holders_text(row->holders, row->n_holders, cli->arena));
-    if (cli->output != DV_OUTPUT_WIDE)
-        return;
     dv_table_add(table, dv_device_claims_text(row->holders, row->n_holders, cli->arena));
     dv_table_add(table, row->note);
 }
@@ -102,27 +98,22 @@ static void add_pool(struct dv_cli *cli, struct dv_table *table, const NodeV1__P
 
 static void print_devices(struct dv_cli *cli, const void *message)
 {
-    static const char *const headers[] = {"RESOURCE", "DEVICE", "STATE",
-                                          "NUMA",     "SINCE",  "HELD BY"};
-    static const char *const wide[] = {"RESOURCE", "POOL",    "DEVICE", "STATE", "NUMA",
-                                       "SINCE",    "HELD BY", "CLAIM",  "NOTE"};
+    static const char *const headers[] = {"RESOURCE", "DEVICE",  "+POOL",  "STATE", "NUMA",
+                                          "SINCE",    "HELD BY", "+CLAIM", "+NOTE"};
     const NodeV1__ListDevicesResponse *list = message;
     struct dv_table table;
-    bool is_wide = cli->output == DV_OUTPUT_WIDE;
 
-    if (cli->output != DV_OUTPUT_TABLE && !is_wide) {
+    if (!dv_cli_is_table(cli)) {
         dv_cli_print_message(cli, &list->base);
         return;
     }
-    dv_table_init(&table, cli->arena, is_wide ? wide : headers,
-                  is_wide ? DV_COUNT(wide) : DV_COUNT(headers));
+    dv_cli_table_init(cli, &table, headers, DV_COUNT(headers));
     for (size_t i = 0; i < list->n_resources; i++)
         add_resource(cli, &table, list->resources[i]);
     for (size_t i = 0; i < list->n_pools; i++)
         add_pool(cli, &table, list->pools[i]);
-    dv_cli_print_table(cli, &table,
-                       "no devices: no plugin has listed any, and no driver has "
-                       "published a slice");
+    dv_cli_print_table(cli, &table, 2,
+                       "no devices: no plugin has listed any, and no driver has published a slice");
     (void)fflush(stdout); /* a watch is read as it comes */
 }
 

@@ -92,7 +92,7 @@ static enum dv_exit print_all(struct dv_cli_api *api, const struct dv_cli_target
     struct dv_cli *cli = api->cli;
     enum dv_exit exit = DV_EXIT_OK;
 
-    if (cli->output == DV_OUTPUT_JSON || cli->output == DV_OUTPUT_YAML)
+    if (!dv_cli_is_table(cli))
         print_whole(cli, targets, gathered);
     else if (gathered->n == 0 && !gathered->has_failed)
         dv_cli_gather_tell_none(api, targets);
@@ -125,6 +125,7 @@ static void print_change(void *ctx, const struct dv_object *object, struct dv_js
         dv_cli_print_json(cli, doc, &style);
         break;
     case DV_OUTPUT_JSON:
+    case DV_OUTPUT_JSONPATH:
         hide_managed_fields(cli, doc);
         dv_cli_print_json(cli, doc, &style);
         break;

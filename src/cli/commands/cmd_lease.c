@@ -66,7 +66,7 @@ static enum dv_exit print_grant(struct dv_cli *cli, const NodeV1__LeaseGrant *gr
         return dv_cli_complain("%s", err.msg);
     if (cli->env_file.n > 0 && !dv_file_replace(cli->env_file, dv_buf_str(&text), 0600, &err))
         return dv_cli_complain("%s", err.msg);
-    if (cli->output != DV_OUTPUT_TABLE) {
+    if (!dv_cli_is_table(cli)) {
         dv_cli_print_message(cli, &grant->base);
     } else if (cli->env_file.n == 0) {
         (void)fputs(dv_buf_c(&text), stdout);
@@ -128,7 +128,7 @@ static enum dv_exit renew(struct dv_cli *cli, const char *id)
                            &node_v1__renew_lease_response__descriptor, &exit);
     if (!response)
         return exit;
-    if (cli->output != DV_OUTPUT_TABLE)
+    if (!dv_cli_is_table(cli))
         dv_cli_print_message(cli, &response->base);
     return DV_EXIT_OK;
 }
@@ -212,31 +212,28 @@ static const char *print_ends(struct dv_cli *cli, const NodeV1__Lease *lease, in
 
 static void print_leases(struct dv_cli *cli, const void *message)
 {
-    static const char *const headers[] = {"LEASE", "WHO", "DEVICES", "COMMAND", "SINCE", "ENDS"};
+    static const char *const headers[] = {"LEASE", "WHO", "SINCE", "ENDS", "DEVICES", "+COMMAND"};
     const NodeV1__ListLeasesResponse *response = message;
     struct dv_clock *clock = dv_clock_real();
     int64_t now_ms = (int64_t)(clock->wall_ns(clock) / 1000000);
     struct dv_table table;
 
-    if (cli->output != DV_OUTPUT_TABLE) {
+    if (!dv_cli_is_table(cli)) {
         dv_cli_print_message(cli, &response->base);
         return;
     }
-    dv_table_init(&table, cli->arena, headers, DV_COUNT(headers));
+    dv_cli_table_init(cli, &table, headers, DV_COUNT(headers));
     for (size_t i = 0; i < response->n_leases; i++) {
         const NodeV1__Lease *lease = response->leases[i];
 
         dv_table_add(&table, lease->id);
         dv_table_add(&table, lease->user);
-        dv_table_add(&table, print_devices(lease, cli->arena));
-        dv_table_add(&table, print_command(lease, cli->arena));
         dv_table_add(&table, dv_cli_age_at(lease->since_ms, now_ms, cli->arena));
         dv_table_add(&table, print_ends(cli, lease, now_ms));
+        dv_table_add(&table, print_devices(lease, cli->arena));
+        dv_table_add(&table, print_command(lease, cli->arena));
     }
-    if (response->n_leases > 0)
-        dv_table_print(&table, cli->has_headers);
-    else
-        (void)fputs("No leases\n", stderr);
+    dv_cli_print_table(cli, &table, 1, "no leases");
     (void)fflush(stdout);
 }
 

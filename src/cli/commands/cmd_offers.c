@@ -35,10 +35,10 @@ static const char *held_text(struct dv_cli *cli, const NodeV1__OfferedDevice *de
 
 static void print_table(struct dv_cli *cli, const NodeV1__ListOffersResponse *list)
 {
-    static const char *const headers[] = {"OFFER", "DEVICE", "NODES", "IS", "CLAIM"};
+    static const char *const headers[] = {"OFFER", "DEVICE", "NODES", "+IS", "CLAIM"};
     struct dv_table table;
 
-    dv_table_init(&table, cli->arena, headers, DV_COUNT(headers));
+    dv_cli_table_init(cli, &table, headers, DV_COUNT(headers));
     for (size_t i = 0; i < list->n_offers; i++) {
         const NodeV1__Offer *offer = list->offers[i];
 
@@ -50,7 +50,7 @@ static void print_table(struct dv_cli *cli, const NodeV1__ListOffersResponse *li
             dv_table_add(&table, held_text(cli, offer->devices[k]));
         }
     }
-    dv_table_print(&table, cli->has_headers);
+    dv_cli_print_table(cli, &table, 2, "no devices: nothing on this machine is what is offered");
 }
 
 enum dv_exit dv_cmd_offers(struct dv_cli *cli)
@@ -65,7 +65,7 @@ enum dv_exit dv_cmd_offers(struct dv_cli *cli)
                        &node_v1__list_offers_response__descriptor, &exit);
     if (!list)
         return exit;
-    if (cli->output != DV_OUTPUT_TABLE) {
+    if (!dv_cli_is_table(cli)) {
         dv_cli_print_message(cli, &list->base);
         return DV_EXIT_OK;
     }

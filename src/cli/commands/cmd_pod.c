@@ -49,7 +49,7 @@ static enum dv_exit print_admission(struct dv_cli *cli, const NodeV1__AdmitPodRe
     static const char *const headers[] = {"CONTAINER", "RESOURCE", "DEVICES"};
     struct dv_table table;
 
-    if (cli->output != DV_OUTPUT_TABLE) {
+    if (!dv_cli_is_table(cli)) {
         dv_cli_print_message(cli, &response->base);
         return response->admitted ? DV_EXIT_OK : DV_EXIT_REFUSED;
     }
@@ -125,7 +125,7 @@ enum dv_exit dv_cmd_release(struct dv_cli *cli)
                            &node_v1__release_pod_response__descriptor, &exit);
     if (!response)
         return exit;
-    if (cli->output != DV_OUTPUT_TABLE)
+    if (!dv_cli_is_table(cli))
         dv_cli_print_message(cli, &response->base);
     else
         (void)puts(response->was_known ? "released" : "no such pod here; nothing to release");
@@ -170,7 +170,7 @@ enum dv_exit dv_cmd_options(struct dv_cli *cli)
                            &node_v1__container_options_response__descriptor, &exit);
     if (!response)
         return exit;
-    if (cli->output != DV_OUTPUT_TABLE)
+    if (!dv_cli_is_table(cli))
         dv_cli_print_message(cli, &response->base);
     else
         print_options(response, cli->arena);

@@ -98,23 +98,33 @@ static const char *health_text(struct dv_cli *cli, const NodeV1__PodStatus *pod)
     return dv_str_to_c(text, cli->arena);
 }
 
+static void fill_pods(struct dv_cli *cli, const NodeV1__StatusResponse *status,
+                      struct dv_table *table)
+{
+    static const char *const headers[] = {"NAMESPACE", "POD",     "STATE",    "SINCE",
+                                          "+RETRY",    "DEVICES", "WAITS FOR"};
+
+    dv_cli_table_init(cli, table, headers, DV_COUNT(headers));
+    for (size_t i = 0; i < status->n_pods; i++) {
+        const NodeV1__PodStatus *pod = status->pods[i];
+
+        dv_table_add(table, pod->pod->namespace_);
+        dv_table_add(table, pod->pod->name);
+        dv_table_add(table, pod->state);
+        dv_table_add(table, dv_cli_age(cli, pod->since_ms));
+        dv_table_add(table, dv_cli_until(cli, pod->retry_at_ms));
+        dv_table_add(table, health_text(cli, pod));
+        dv_table_add(table, pod->awaited);
+    }
+}
+
 static void print_pods(struct dv_cli *cli, const NodeV1__StatusResponse *status)
 {
-    static const char *const headers[] = {"NAMESPACE", "POD",       "STATE",
-                                          "SINCE",     "WAITS FOR", "DEVICES"};
     struct dv_table table;
 
     if (status->n_pods == 0)
         return;
-    dv_table_init(&table, cli->arena, headers, DV_COUNT(headers));
-    for (size_t i = 0; i < status->n_pods; i++) {
-        dv_table_add(&table, status->pods[i]->pod->namespace_);
-        dv_table_add(&table, status->pods[i]->pod->name);
-        dv_table_add(&table, status->pods[i]->state);
-        dv_table_add(&table, dv_cli_age(cli, status->pods[i]->since_ms));
-        dv_table_add(&table, status->pods[i]->awaited);
-        dv_table_add(&table, health_text(cli, status->pods[i]));
-    }
+    fill_pods(cli, status, &table);
     (void)puts("");
     dv_table_print(&table, cli->has_headers);
 }
@@ -154,6 +164,7 @@ enum dv_exit dv_cmd_status(struct dv_cli *cli)
 {
     NodeV1__StatusRequest request = NODE_V1__STATUS_REQUEST__INIT;
     const NodeV1__StatusResponse *status;
+    struct dv_table table;
     enum dv_exit exit;
 
     if (cli->n_words > 0)
@@ -162,8 +173,13 @@ enum dv_exit dv_cmd_status(struct dv_cli *cli)
                          &node_v1__status_response__descriptor, &exit);
     if (!status)
         return exit;
-    if (cli->output != DV_OUTPUT_TABLE) {
+    if (!dv_cli_is_table(cli)) {
         dv_cli_print_message(cli, &status->base);
+        return DV_EXIT_OK;
+    }
+    if (cli->output == DV_OUTPUT_NAME) {
+        fill_pods(cli, status, &table);
+        dv_cli_print_table(cli, &table, 2, "no pods on this node");
         return DV_EXIT_OK;
     }
     (void)printf("node        %s\n", status->node_name);

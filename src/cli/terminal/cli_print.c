@@ -15,6 +15,7 @@
 #include "base/vec.h"
 #include "base/visible.h"
 #include "cli/cli.h"
+#include "cli/terminal/jsonpath.h"
 #include "pb/pb.h"
 #include "json/json.h"
 
@@ -64,6 +65,19 @@ void dv_table_init(struct dv_table *table, struct dv_arena *arena, const char *c
         dv_table_add(table, headers[i]);
 }
 
+void dv_cli_table_init(const struct dv_cli *cli, struct dv_table *table, const char *const *headers,
+                       size_t n_columns)
+{
+    *table = (struct dv_table){.arena = cli->arena, .n_given = n_columns};
+    table->is_hidden = DV_NEW_ARRAY(cli->arena, bool, n_columns);
+    for (size_t i = 0; i < n_columns; i++) {
+        table->is_hidden[i] = headers[i][0] == '+' && cli->output != DV_OUTPUT_WIDE;
+        table->n_columns += !table->is_hidden[i];
+    }
+    for (size_t i = 0; i < n_columns; i++)
+        dv_table_add(table, headers[i] + (headers[i][0] == '+'));
+}
+
 void dv_table_add(struct dv_table *table, const char *cell)
 {
     struct {
@@ -72,6 +86,8 @@ void dv_table_add(struct dv_table *table, const char *cell)
         size_t size;
     } cells = {table->cells, table->n_cells, table->size};
 
+    if (table->is_hidden && table->is_hidden[table->at++ % table->n_given])
+        return;
     if (!dv_str_is_visible(dv_str_from_c(cell)))
         cell = dv_cli_plain(dv_str_from_c(cell), table->arena);
     *dv_vec_add_in(&cells, table->arena) = cell[0] ? cell : "-";
@@ -134,12 +150,28 @@ void dv_table_print(struct dv_table *table, bool has_headers)
     dv_buf_fini(&buf);
 }
 
-void dv_cli_print_table(const struct dv_cli *cli, struct dv_table *table, const char *empty)
+static void print_names(const struct dv_table *table, size_t n_names)
 {
-    if (table->n_cells > table->n_columns)
-        dv_table_print(table, cli->has_headers);
-    else
+    for (size_t i = table->n_columns; i < table->n_cells; i += table->n_columns)
+        for (size_t k = 0; k < n_names; k++)
+            (void)printf("%s%s", table->cells[i + k], k + 1 < n_names ? "/" : "\n");
+}
+
+void dv_cli_print_table(const struct dv_cli *cli, struct dv_table *table, size_t n_names,
+                        const char *empty)
+{
+    if (table->n_cells <= table->n_columns)
         (void)fprintf(stderr, "%s\n", empty);
+    else if (cli->output == DV_OUTPUT_NAME)
+        print_names(table, n_names);
+    else
+        dv_table_print(table, cli->has_headers);
+}
+
+bool dv_cli_is_table(const struct dv_cli *cli)
+{
+    return cli->output == DV_OUTPUT_TABLE || cli->output == DV_OUTPUT_WIDE ||
+           cli->output == DV_OUTPUT_NAME;
 }
 
 const char *dv_cli_plain(dv_str text, struct dv_arena *arena)
@@ -177,6 +209,19 @@ const char *dv_cli_age(struct dv_cli *cli, int64_t since_ms)
     return dv_cli_age_at(since_ms, now_ms, cli->arena);
 }
 
+const char *dv_cli_until(struct dv_cli *cli, int64_t at_ms)
+{
+    int64_t left_ms = at_ms - (int64_t)(dv_clock_wall_ns(dv_clock_real()) / 1000000);
+
+    if (at_ms == 0)
+        return "";
+    if (left_ms <= 0)
+        return "now";
+    return dv_str_to_c(dv_str_printf(cli->arena, "in %" PRId64 ".%01" PRId64 " s", left_ms / 1000,
+                                     left_ms % 1000 / 100),
+                       cli->arena);
+}
+
 /* ---- documents ---- */
 
 void dv_cli_print_json(const struct dv_cli *cli, const struct dv_json *node,
@@ -187,6 +232,11 @@ void dv_cli_print_json(const struct dv_cli *cli, const struct dv_json *node,
     dv_buf_init(&buf, OUTPUT_BYTES_MAX);
     if (cli->output == DV_OUTPUT_YAML) {
         dv_yaml_print(node, style, &buf);
+    } else if (cli->output == DV_OUTPUT_JSONPATH) {
+        struct dv_err err;
+
+        if (!dv_jsonpath_print(cli->template, node, cli->arena, &buf, &err))
+            (void)dv_cli_complain("%s", err.msg);
     } else {
         dv_json_print(node, style, &buf);
         dv_buf_add_char(&buf, '\n');

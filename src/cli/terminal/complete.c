@@ -110,8 +110,10 @@ static void offer_value(const struct line *line, dv_str before, const struct dv_
     else if (dv_str_eq(rest, DV_STR("NAMESPACE")))
         offer_names(line, DV_STR("namespaces"));
     else if (rest.p[0] >= 'a' && rest.p[0] <= 'z')
-        while (dv_str_split(&rest, '|', &word))
-            offer(line, before, word, option->help);
+        while (dv_str_split(&rest, '|', &word)) /* of "jsonpath=TEMPLATE" what is literal */
+            offer(line, before,
+                  dv_str_slice(word, 0, dv_size_min(word.n, dv_str_find_char(word, '=') + 1)),
+                  option->help);
 }
 
 /* ---- places: what the verb's usage line has there ---- */

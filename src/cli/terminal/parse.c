@@ -3,13 +3,18 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
 #include "cli/cli.h"
+#include "cli/terminal/jsonpath.h"
 #include "cli/terminal/option_row.h"
+#include "json/json.h"
 
 /* More words were not meant for a verb that takes one or two. */
 #define WORDS_MAX 16u
+/* What a template prints of nothing: its own text. */
+#define TEMPLATE_BYTES_MAX (1u << 20)
 
 /* What is left of the command line. */
 struct reading {
@@ -115,6 +120,17 @@ static bool read_word(struct reading *reading, dv_str *words, dv_str word)
     return true;
 }
 
+/* A wrong template is found before anybody is asked. */
+static bool check_template(struct dv_cli *cli, struct dv_err *err)
+{
+    DV_CLEANUP(dv_buf_fini) struct dv_buf unused = {0};
+
+    if (cli->output != DV_OUTPUT_JSONPATH)
+        return true;
+    dv_buf_init(&unused, TEMPLATE_BYTES_MAX);
+    return dv_jsonpath_print(cli->template, dv_json_new_null(cli->arena), cli->arena, &unused, err);
+}
+
 bool dv_cli_parse(struct dv_cli *cli, const struct dv_cli_verb *verb, int n_args, char *const *args,
                   bool *wants_help, struct dv_err *err)
 {
@@ -151,5 +167,5 @@ bool dv_cli_parse(struct dv_cli *cli, const struct dv_cli_verb *verb, int n_args
         if (!cli->has_command)
             cli->n_own_words = cli->n_words;
     }
-    return true;
+    return check_template(cli, err);
 }

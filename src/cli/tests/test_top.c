@@ -241,7 +241,7 @@ static void draw(const struct dv_top_data *data, struct dv_top_view *view, struc
         dv_buf_printf(text, "%.*s\n", DV_FMT(frame.lines[i]));
 }
 
-#define HEADER "n1  davitd 1.2.3, up 3h0m                  3 free, 3 held, 1 unhealthy, 1 gone\n"
+#define HEADER "n1  davitd 1.2.3, up 3h0m                    3 free, 3 held, 1 unhealthy, 1 gone\n"
 #define HELP "  q quit  Tab, 1-5 section  j/k scroll  / filter"
 
 static void a_screen_shows_the_chosen_section(void **state)
@@ -283,7 +283,7 @@ static void a_screen_shows_the_chosen_section(void **state)
         {"jjj",      20,  5,
          "n1  davitd 1.2.3, u~\n"
          "[1 Devices 8] 2 Cla~\n"
-         "DEVICE   NUMA  STAT~\n"
+         "DEVICE   NUMA  STATE\n"
          "  gpu-4  0     free\n"
          "4-4 of 11  q quit  ~\n"                    },
         {"\t\t",     40,  4,
@@ -293,7 +293,7 @@ static void a_screen_shows_the_chosen_section(void **state)
          "0-0 of 1  q quit  Tab, 1-5 section  j/k~\n"},
         {"2",        120, 6,
          "n1  davitd 1.2.3, up 3h0m                                             "
-         "             3 free, 3 held, 1 unhealthy, 1 gone\n"
+         "               3 free, 3 held, 1 unhealthy, 1 gone\n"
          " 1 Devices 8 [2 Claims 1] 3 Pods 1  4 Plugins 1  5 Events 1\n"
          "CLAIM    STATE      DEVICES  PODS        WHY\n"
          "ml/fast  preparing  tpu-7    ml/train-0  waits for driver tpu.example.com\n"

@@ -159,23 +159,18 @@ static void add_group(struct making *making, const char *name, const NodeV1__Dev
     }
 }
 
+/* The fields that a device of a plugin and one of a driver both have, under the same names. */
+#define PLACED(device, i, name)                                                                    \
+    ((struct placed){(device)->n_numa_nodes > 0 ? (device)->numa_nodes[0] : INT64_MAX, (i),        \
+                     (name), (device)->numa_nodes, (device)->n_numa_nodes, (device)->state,        \
+                     (device)->trouble, (device)->holders, (device)->n_holders})
+
 static void add_resource(struct making *making, const NodeV1__Resource *resource)
 {
     struct placed *placed = DV_NEW_ARRAY(making->arena, struct placed, resource->n_devices);
 
-    for (size_t i = 0; i < resource->n_devices; i++) {
-        const NodeV1__Device *device = resource->devices[i];
-
-        placed[i] = (struct placed){device->n_numa_nodes > 0 ? device->numa_nodes[0] : INT64_MAX,
-                                    i,
-                                    device->id,
-                                    device->numa_nodes,
-                                    device->n_numa_nodes,
-                                    device->state,
-                                    device->trouble,
-                                    device->holders,
-                                    device->n_holders};
-    }
+    for (size_t i = 0; i < resource->n_devices; i++)
+        placed[i] = PLACED(resource->devices[i], i, resource->devices[i]->id);
     add_group(making, resource->name, resource->counts, placed, resource->n_devices);
 }
 
@@ -183,19 +178,8 @@ static void add_pool(struct making *making, const NodeV1__Pool *pool)
 {
     struct placed *placed = DV_NEW_ARRAY(making->arena, struct placed, pool->n_devices);
 
-    for (size_t i = 0; i < pool->n_devices; i++) {
-        const NodeV1__PoolDevice *device = pool->devices[i];
-
-        placed[i] = (struct placed){device->n_numa_nodes > 0 ? device->numa_nodes[0] : INT64_MAX,
-                                    i,
-                                    device->name,
-                                    device->numa_nodes,
-                                    device->n_numa_nodes,
-                                    device->state,
-                                    device->trouble,
-                                    device->holders,
-                                    device->n_holders};
-    }
+    for (size_t i = 0; i < pool->n_devices; i++)
+        placed[i] = PLACED(pool->devices[i], i, pool->devices[i]->name);
     add_group(making, TEXT(making, "%s/%s", pool->driver, pool->name), pool->counts, placed,
               pool->n_devices);
 }

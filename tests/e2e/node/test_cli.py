@@ -72,9 +72,11 @@ def test_devices(node, gpus):
     done = node.davit("devices")
     assert (done.returncode, done.stderr) == (0, "")
     listed = {row["DEVICE"]: row for row in table(done.stdout)}
-    assert {d: row["HEALTH"] for d, row in listed.items()} == {
-        "g0": "healthy", "g1": "healthy", "g2": "unhealthy",
+    held_id, = [d for d, row in listed.items() if row["STATE"] == "held"]
+    assert {d: row["STATE"] for d, row in listed.items()} == {
+        "g0": "free", "g1": "free", held_id: "held", "g2": "unhealthy",
     }
+    assert listed[held_id]["SINCE"].endswith("s")
     assert [listed[d]["NUMA"] for d in ("g0", "g1", "g2")] == ["0", "0,1", "-"]
     assert sorted(row["HELD BY"] for row in listed.values()) == ["-", "-", "default/p:main"]
     assert node.davit("devices", GPU).stdout == done.stdout
@@ -85,14 +87,16 @@ def test_devices(node, gpus):
 def test_devices_without_their_plugin(node, gpus):
     gpus.stop()
     until(lambda: not node.resource(GPU).connected, 10, "the plugin to be missed")
-    assert {row["HEALTH"] for row in table(node.davit("devices").stdout)} == {"plugin gone"}
+    assert {row["STATE"] for row in table(node.davit("devices").stdout)} == {"gone"}
 
 
 def test_devices_of_nobody(node):
     done = node.davit("devices", "example.com/none")
     assert done.returncode == 1 and done.stdout == ""
-    assert "no plugin has offered example.com/none" in done.stderr
-    assert len(node.davit("devices").stdout.splitlines()) == 1
+    assert "no plugin or driver has offered example.com/none" in done.stderr
+    empty = node.davit("devices")
+    assert (empty.returncode, empty.stdout) == (0, "")
+    assert "no devices: no plugin has listed any" in empty.stderr
 
 
 def test_watching_devices(node, gpus):
@@ -120,7 +124,33 @@ def test_watching_ends_by_a_signal(node, gpus):
 def test_plugins(node, gpus):
     (row,) = table(node.davit("plugins").stdout)
     assert (row["TYPE"], row["NAME"], row["STATE"]) == ("DevicePlugin", GPU, "registered")
+    assert "SOCKET" not in row
+    (row,) = table(node.davit("plugins", "-o", "wide").stdout)
     assert row["SOCKET"] == gpus.socket
+    assert node.davit("plugins", "-o", "name").stdout == f"{GPU}\n"
+
+
+def test_tables_fit_a_hundred_columns_and_empty_lists_say_so(node, gpus):
+    assert node.admit(pod("a-pod-of-a-usual-length-7d9f8", ("main", {GPU: 1}))).admitted
+    for words in (["devices"], ["plugins"], ["status"], ["offers"], ["leases"], ["claim", "list"]):
+        done = node.davit(*words)
+        assert all(len(line) <= 100 for line in done.stdout.splitlines()), done.stdout
+    for words, text in ((["leases"], "no leases"), (["claim", "list"], "no claims on this node"),
+                        (["offers"], "nothing is offered")):
+        done = node.davit(*words)
+        assert (done.returncode, done.stdout) == (0, "") and text in done.stderr, done
+
+
+def test_names_and_templates(node, gpus):
+    assert node.admit(pod("p", ("main", {GPU: 1}))).admitted
+    assert node.davit("devices", "-o", "name").stdout == "".join(f"{GPU}/g{i}\n" for i in range(3))
+    assert node.davit("status", "-o", "name").stdout == "default/p\n"
+    held = '{.resources[0].devices[?(@.state=="held")].holders[*].pod.name}'
+    assert node.davit("devices", "-o", f"jsonpath={held}").stdout == "p"
+    lines = '{range .resources[*].devices[*]}{.id}={.state}{"\\n"}{end}'
+    assert "g2=unhealthy\n" in node.davit("devices", "-o", f"jsonpath={lines}").stdout
+    done = node.davit("devices", "-o", "jsonpath={.resources[")
+    assert done.returncode == 2 and "jsonpath, character" in done.stderr
 
 
 def test_admit_options_release(node, gpus, pod_file):
@@ -311,11 +341,11 @@ def test_a_verb_far_from_all_is_not_guessed():
 @pytest.mark.parametrize(
     "words, message",
     [
-        (["devices", "a", "b"], "one resource at most"),
+        (["devices", "a", "b"], "one resource or driver at most"),
         (["devices", "--colour"], "it has no option --colour"),
         (["devices", "-f", "x"], "it has no option -f"),
-        (["devices", "-o"], "-o needs a value: json|yaml"),
-        (["devices", "-o", "xml"], "-o needs a value: json|yaml"),
+        (["devices", "-o"], "-o needs a value: wide|json|yaml|name|jsonpath=TEMPLATE"),
+        (["devices", "-o", "xml"], "-o needs a value: wide|json|yaml|name|jsonpath=TEMPLATE"),
         (["devices", "--timeout", "never"], "--timeout needs a value: SECONDS"),
         (["devices", "--timeout=0"], "--timeout needs a value: SECONDS"),
         (["devices", "--no-headers=no"], "--no-headers takes no value"),
