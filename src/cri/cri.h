@@ -146,6 +146,9 @@ const char *dv_cri_method_name(enum dv_cri_method method);
 struct dv_cri_call {
     enum dv_cri_method method;
     struct dv_arena *arena; /* where the answer goes; NULL: it is lent to `done` alone */
+    /* The answer is a dv_str with the message's bytes, which dv_cri_decode reads: for long ones, so
+     * that a worker may do that. */
+    bool is_left_encoded;
     /* The call has ended; runs exactly once. `answer` is the method's response, NULL when `err` is
      * not. The text of an error of the runtime is as it came. */
     void (*done)(struct dv_cri_call *call, const void *answer, const struct dv_err *err);
@@ -161,6 +164,10 @@ struct dv_cri_call {
  * runtime cannot be reached the call fails with DV_UNAVAILABLE. */
 void dv_cri_call_start(struct dv_cri *cri, struct dv_cri_call *call,
                        const struct ProtobufCMessage *request);
+/* Decodes and checks an answer that was left encoded, into `arena`; NULL: `err` is set. Any thread
+ * may. */
+const void *dv_cri_decode(enum dv_cri_method method, dv_str bytes, struct dv_arena *arena,
+                          struct dv_err *err);
 /* Cancels the call: `done` still runs, with DV_CANCELLED. Does nothing once `done` has run. */
 void dv_cri_call_cancel(struct dv_cri_call *call);
 

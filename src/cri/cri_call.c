@@ -107,23 +107,36 @@ static uint64_t deadline_of(const struct dv_cri *cri, enum dv_cri_method method,
     return limit_ms == NO_LIMIT_MS ? DV_NO_DEADLINE : dv_u64_add_clamped(now_ms, limit_ms);
 }
 
+const void *dv_cri_decode(enum dv_cri_method method, dv_str bytes, struct dv_arena *arena,
+                          struct dv_err *err)
+{
+    const void *answer = dv_pb_decode(methods[method].response, bytes, arena, err);
+
+    if (!answer)
+        err->code = DV_INTERNAL; /* the runtime's fault, not that of who called */
+    else if (dv_cri_answer_check(method, answer, err))
+        return answer;
+    (void)dv_wrap(err, "%s", dv_cri_method_name(method));
+    return NULL;
+}
+
 static void on_message(struct dv_call *inner, dv_str message)
 {
     struct dv_cri_call *call = DV_CONTAINER(inner, struct dv_cri_call, priv.call);
     struct dv_arena *arena = call->arena;
+    dv_str *bytes;
 
     if (!arena)
         arena = call->priv.own_arena = dv_arena_new();
-    call->priv.answer =
-        dv_pb_decode(methods[call->method].response, message, arena, &call->priv.err);
-    if (!call->priv.answer) {
-        call->priv.err.code = DV_INTERNAL; /* the runtime's fault, not that of who called */
-    } else if (dv_cri_answer_check(call->method, call->priv.answer, &call->priv.err)) {
-        (void)dv_succeed(&call->priv.err);
-        return;
+    if (call->is_left_encoded) {
+        bytes = DV_NEW(arena, dv_str);
+        *bytes = dv_str_copy(message, arena);
+        call->priv.answer = bytes;
+    } else {
+        call->priv.answer = dv_cri_decode(call->method, message, arena, &call->priv.err);
     }
-    (void)dv_wrap(&call->priv.err, "%s", dv_cri_method_name(call->method));
-    call->priv.answer = NULL;
+    if (call->priv.answer)
+        (void)dv_succeed(&call->priv.err);
 }
 
 static void on_done(struct dv_call *inner, const struct dv_err *err)
