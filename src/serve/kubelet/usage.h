@@ -58,7 +58,10 @@ struct dv_usage_pod {
     size_t n_containers;
 };
 
+/* What is used at one time. It is kept by those who print it; nothing of it changes meanwhile. */
 struct dv_usage_report {
+    struct dv_arena *arena; /* holds it */
+    unsigned n_refs;
     dv_str node_name;
     int64_t node_started_ns;
     struct dv_usage node;

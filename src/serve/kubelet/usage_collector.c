@@ -22,53 +22,101 @@
 /* /proc/stat has a line for each CPU and a number for each interrupt. */
 #define PROC_BYTES_MAX (1u << 20)
 
-/* What a worker reads of the machine. */
-struct machine {
+/* What a job makes of the answers of the runtime and of the kernel's files. All of it is in the
+ * report's arena. */
+struct making {
     struct dv_work work;
-    struct dv_arena *arena;
+    struct dv_usage_report *report;
+    const dv_str *containers; /* what the runtime has answered; NULL: nothing */
+    const dv_str *sandboxes;
+    struct dv_err runtime; /* why containers are not known; code DV_OK: they are, or nobody asked */
     int64_t now_ns;
-    struct dv_usage usage;
     int64_t boot_ns;
-    struct dv_err err; /* code DV_OK: all was read */
+    struct dv_usage usage; /* of the machine */
+    struct dv_err machine; /* why that is not known; code DV_OK: it is */
 };
 
 struct dv_usage_collector {
     const struct dv_node *node;
     struct dv_list wants;
     struct dv_task task; /* tells those who want what is known already */
-    struct machine machine;
+    struct making making;
     struct dv_cri_call containers;
     struct dv_cri_call sandboxes;
-    const CriV1__ListContainerStatsResponse *container_stats;
-    const CriV1__ListPodSandboxStatsResponse *sandbox_stats;
-    unsigned n_running;     /* parts of a collection that have not ended */
-    bool is_failed;         /* the present collection */
-    struct dv_arena *arena; /* of the report, and of the answers that it is made of */
-    struct dv_usage_report report;
-    uint64_t report_ms;     /* when it was made; 0: there is none */
-    struct dv_usage before; /* the node's usage at an earlier report, for the rate */
+    unsigned n_asked;               /* calls to the runtime that have not ended */
+    bool is_running;                /* a collection */
+    struct dv_usage_report *report; /* NULL: there is none yet */
+    uint64_t report_ms;             /* when it was made; 0: there is none */
+    struct dv_usage before;         /* the node's usage at an earlier report, for the rate */
     bool is_stopped;
     bool is_closing;
     dv_closed_fn *closed;
     void *closed_ctx;
 };
 
-/* ---- the machine ---- */
+/* ---- reports ---- */
 
-static void on_work(struct dv_work *work)
+static struct dv_usage_report *report_new(void)
 {
-    struct machine *machine = DV_CONTAINER(work, struct machine, work);
+    struct dv_arena *arena = dv_arena_new();
+    struct dv_usage_report *report = DV_NEW(arena, struct dv_usage_report);
+
+    report->arena = arena;
+    report->n_refs = 1;
+    return report;
+}
+
+struct dv_usage_report *dv_usage_report_ref(struct dv_usage_report *report)
+{
+    report->n_refs++;
+    return report;
+}
+
+void dv_usage_report_unref(struct dv_loop *loop, struct dv_usage_report *report)
+{
+    if (report && --report->n_refs == 0)
+        dv_loop_free_arena(loop, report->arena);
+}
+
+/* ---- on a worker ---- */
+
+static void read_machine(struct making *making)
+{
+    struct dv_arena *arena = making->report->arena;
     dv_str stat;
     dv_str meminfo;
 
-    (void)dv_succeed(&machine->err);
-    if (!dv_file_read(DV_STR("/proc/stat"), PROC_BYTES_MAX, machine->arena, &stat, &machine->err) ||
-        !dv_file_read(DV_STR("/proc/meminfo"), PROC_BYTES_MAX, machine->arena, &meminfo,
-                      &machine->err))
+    if (!dv_file_read(DV_STR("/proc/stat"), PROC_BYTES_MAX, arena, &stat, &making->machine) ||
+        !dv_file_read(DV_STR("/proc/meminfo"), PROC_BYTES_MAX, arena, &meminfo, &making->machine))
         return;
-    if (!dv_usage_read_node(stat, meminfo, (uint64_t)sysconf(_SC_CLK_TCK), machine->now_ns,
-                            &machine->usage, &machine->boot_ns, &machine->err))
-        machine->usage = (struct dv_usage){0};
+    if (dv_usage_read_node(stat, meminfo, (uint64_t)sysconf(_SC_CLK_TCK), making->now_ns,
+                           &making->usage, &making->boot_ns, &making->machine))
+        (void)dv_succeed(&making->machine);
+}
+
+/* Not every runtime can tell what sandboxes use; their containers' sum is told then. */
+static void read_answers(struct making *making)
+{
+    struct dv_arena *arena = making->report->arena;
+    const void *containers = NULL;
+    const void *sandboxes = NULL;
+    struct dv_err err;
+
+    if (making->containers)
+        containers = dv_cri_decode(DV_CRI_LIST_CONTAINER_STATS, *making->containers, arena,
+                                   &making->runtime);
+    if (making->sandboxes)
+        sandboxes = dv_cri_decode(DV_CRI_LIST_POD_SANDBOX_STATS, *making->sandboxes, arena, &err);
+    if (containers)
+        dv_usage_add_pods(making->report, containers, sandboxes, arena);
+}
+
+static void on_work(struct dv_work *work)
+{
+    struct making *making = DV_CONTAINER(work, struct making, work);
+
+    read_machine(making);
+    read_answers(making);
 }
 
 /* ---- the report ---- */
@@ -88,33 +136,36 @@ static void add_starts(struct dv_usage_pod *pod, const struct dv_cri *cri)
                 pod->containers[i].started_ns = seen->containers[k]->started_at;
 }
 
-static void add_node(struct dv_usage_collector *collector)
+static void add_node(struct dv_usage_collector *collector, struct dv_usage_report *report)
 {
-    struct dv_usage_report *report = &collector->report;
-
-    report->node = collector->machine.usage;
-    report->node_started_ns = collector->machine.boot_ns;
+    report->node = collector->making.usage;
+    report->node_started_ns = collector->making.boot_ns;
     report->node.nano_cores = dv_usage_rate(&collector->before, &report->node);
     collector->before = report->node;
 }
 
-static void make_report(struct dv_usage_collector *collector)
+static struct dv_cri *cri_of(const struct dv_usage_collector *collector)
 {
     const struct dv_runner *runner = collector->node->runner;
-    const struct dv_cri *cri = runner ? dv_runner_cri(runner) : NULL;
-    struct dv_usage_report *report = &collector->report;
 
-    *report = (struct dv_usage_report){.node_name = collector->node->name,
-                                       .is_failed = collector->is_failed};
-    if (collector->machine.err.code != DV_OK)
+    return runner ? dv_runner_cri(runner) : NULL;
+}
+
+static void complete_report(struct dv_usage_collector *collector, struct dv_usage_report *report)
+{
+    const struct making *making = &collector->making;
+    const struct dv_cri *cri = cri_of(collector);
+
+    report->node_name = dv_str_copy(collector->node->name, report->arena);
+    report->is_failed = making->runtime.code != DV_OK;
+    if (report->is_failed && making->runtime.code != DV_CANCELLED)
+        dv_log(DV_LOG_WARN, "serve: the runtime does not say what containers use",
+               DV_F_ERR(&making->runtime));
+    if (making->machine.code != DV_OK)
         dv_log(DV_LOG_WARN, "serve: what this machine uses is not known",
-               DV_F_ERR(&collector->machine.err));
+               DV_F_ERR(&making->machine));
     else
-        add_node(collector);
-    if (!collector->container_stats)
-        return;
-    dv_usage_add_pods(report, collector->container_stats, collector->sandbox_stats,
-                      collector->arena);
+        add_node(collector, report);
     for (size_t i = 0; cri && i < report->n_pods; i++)
         add_starts(&report->pods[i], cri);
 }
@@ -129,7 +180,7 @@ static void tell(struct dv_usage_collector *collector)
     while ((link = dv_list_shift(&wants)) != NULL) {
         struct dv_usage_want *want = DV_CONTAINER(link, struct dv_usage_want, link);
 
-        want->done(want, &collector->report);
+        want->done(want, collector->report);
     }
 }
 
@@ -139,37 +190,57 @@ static void close_if_done(struct dv_usage_collector *collector)
     dv_closed_fn *closed = collector->closed;
     void *ctx = collector->closed_ctx;
 
-    if (!collector->is_closing || collector->n_running > 0)
+    if (!collector->is_closing || collector->is_running)
         return;
     dv_task_cancel(&collector->task);
-    dv_arena_free(collector->arena);
-    dv_arena_free(collector->machine.arena);
+    dv_usage_report_unref(collector->node->loop, collector->report);
     free(collector);
     if (closed)
         closed(ctx);
 }
 
-static void on_part_ended(struct dv_usage_collector *collector)
+static void set_report(struct dv_usage_collector *collector, struct dv_usage_report *report)
 {
-    if (--collector->n_running > 0)
-        return;
-    if (!collector->is_stopped)
-        make_report(collector);
+    dv_usage_report_unref(collector->node->loop, collector->report);
+    collector->report = report;
     collector->report_ms = dv_loop_now_ms(collector->node->loop);
-    tell(collector);
-    close_if_done(collector);
 }
 
 /* ---- a collection ---- */
 
-static void on_machine(struct dv_work *work, const struct dv_err *err)
+static void on_made(struct dv_work *work, const struct dv_err *err)
 {
     struct dv_usage_collector *collector =
-        DV_CONTAINER(work, struct dv_usage_collector, machine.work);
+        DV_CONTAINER(work, struct dv_usage_collector, making.work);
+    struct dv_usage_report *report = collector->making.report;
 
     if (err)
-        collector->machine.err = *err;
-    on_part_ended(collector);
+        collector->making.machine = collector->making.runtime = *err;
+    collector->is_running = false;
+    if (collector->is_stopped) {
+        dv_usage_report_unref(collector->node->loop, report);
+    } else {
+        complete_report(collector, report);
+        set_report(collector, report);
+    }
+    tell(collector);
+    close_if_done(collector);
+}
+
+static void make_report(struct dv_usage_collector *collector)
+{
+    struct dv_loop *loop = collector->node->loop;
+
+    collector->making.now_ns = (int64_t)dv_clock_wall_ns(dv_loop_clock(loop));
+    dv_work_start(&collector->making.work, loop);
+    if (collector->is_stopped)
+        dv_work_cancel(&collector->making.work);
+}
+
+static void on_answered(struct dv_usage_collector *collector)
+{
+    if (--collector->n_asked == 0)
+        make_report(collector);
 }
 
 static void on_containers(struct dv_cri_call *call, const void *answer, const struct dv_err *err)
@@ -177,21 +248,19 @@ static void on_containers(struct dv_cri_call *call, const void *answer, const st
     struct dv_usage_collector *collector =
         DV_CONTAINER(call, struct dv_usage_collector, containers);
 
-    if (err && err->code != DV_CANCELLED)
-        dv_log(DV_LOG_WARN, "serve: the runtime does not say what containers use", DV_F_ERR(err));
-    collector->is_failed = err != NULL;
-    collector->container_stats = answer;
-    on_part_ended(collector);
+    if (err)
+        collector->making.runtime = *err;
+    collector->making.containers = answer;
+    on_answered(collector);
 }
 
-/* Not every runtime can tell what sandboxes use; their containers' sum is told then. */
 static void on_sandboxes(struct dv_cri_call *call, const void *answer, const struct dv_err *err)
 {
     struct dv_usage_collector *collector = DV_CONTAINER(call, struct dv_usage_collector, sandboxes);
 
     (void)err;
-    collector->sandbox_stats = answer;
-    on_part_ended(collector);
+    collector->making.sandboxes = answer;
+    on_answered(collector);
 }
 
 static void ask_runtime(struct dv_usage_collector *collector, struct dv_cri *cri)
@@ -200,33 +269,34 @@ static void ask_runtime(struct dv_usage_collector *collector, struct dv_cri *cri
         CRI_V1__LIST_CONTAINER_STATS_REQUEST__INIT;
     static const CriV1__ListPodSandboxStatsRequest sandboxes =
         CRI_V1__LIST_POD_SANDBOX_STATS_REQUEST__INIT;
+    struct dv_arena *arena = collector->making.report->arena;
 
-    collector->containers = (struct dv_cri_call){
-        .method = DV_CRI_LIST_CONTAINER_STATS, .arena = collector->arena, .done = on_containers};
-    collector->sandboxes = (struct dv_cri_call){
-        .method = DV_CRI_LIST_POD_SANDBOX_STATS, .arena = collector->arena, .done = on_sandboxes};
-    collector->n_running += 2;
+    collector->containers = (struct dv_cri_call){.method = DV_CRI_LIST_CONTAINER_STATS,
+                                                 .arena = arena,
+                                                 .is_left_encoded = true,
+                                                 .done = on_containers};
+    collector->sandboxes = (struct dv_cri_call){.method = DV_CRI_LIST_POD_SANDBOX_STATS,
+                                                .arena = arena,
+                                                .is_left_encoded = true,
+                                                .done = on_sandboxes};
+    collector->n_asked = 2;
     dv_cri_call_start(cri, &collector->containers, &containers.base);
     dv_cri_call_start(cri, &collector->sandboxes, &sandboxes.base);
 }
 
 static void collect(struct dv_usage_collector *collector)
 {
-    const struct dv_node *node = collector->node;
-    struct dv_cri *cri = node->runner ? dv_runner_cri(node->runner) : NULL;
+    struct dv_cri *cri = cri_of(collector);
 
-    dv_arena_reset(collector->arena);
-    dv_arena_reset(collector->machine.arena);
-    collector->report = (struct dv_usage_report){0};
-    collector->container_stats = NULL;
-    collector->sandbox_stats = NULL;
-    collector->is_failed = false;
-    collector->machine.now_ns = (int64_t)dv_clock_wall_ns(dv_loop_clock(node->loop));
-    collector->machine.work = (struct dv_work){.run = on_work, .done = on_machine};
-    collector->n_running = 1;
-    dv_work_start(&collector->machine.work, node->loop);
+    collector->is_running = true;
+    collector->making = (struct making){
+        .work = {.run = on_work, .done = on_made},
+        .report = report_new(),
+    };
     if (cri)
         ask_runtime(collector, cri);
+    else
+        make_report(collector);
 }
 
 static void on_task(struct dv_task *task)
@@ -239,7 +309,7 @@ void dv_usage_collector_start(struct dv_usage_collector *collector, struct dv_us
     struct dv_loop *loop = collector->node->loop;
 
     dv_list_push(&collector->wants, &want->link);
-    if (collector->n_running > 0)
+    if (collector->is_running)
         return; /* it is told with the others */
     if (collector->is_stopped ||
         (collector->report_ms > 0 && dv_loop_now_ms(loop) - collector->report_ms < FRESH_MS))
@@ -253,22 +323,24 @@ struct dv_usage_collector *dv_usage_collector_new(const struct dv_node *node)
     struct dv_usage_collector *collector = DV_ALLOC(struct dv_usage_collector);
 
     collector->node = node;
-    collector->arena = dv_arena_new();
-    collector->machine.arena = dv_arena_new();
     dv_list_init(&collector->wants);
     return collector;
 }
 
 void dv_usage_collector_stop(struct dv_usage_collector *collector)
 {
+    struct dv_usage_report *failed = report_new();
+
+    failed->is_failed = true;
     collector->is_stopped = true;
-    collector->report = (struct dv_usage_report){.is_failed = true};
-    if (collector->n_running == 0)
+    set_report(collector, failed);
+    if (!collector->is_running)
         return;
-    dv_work_cancel(&collector->machine.work);
-    if (collector->containers.done) {
+    if (collector->n_asked > 0) {
         dv_cri_call_cancel(&collector->containers);
         dv_cri_call_cancel(&collector->sandboxes);
+    } else {
+        dv_work_cancel(&collector->making.work);
     }
 }
 

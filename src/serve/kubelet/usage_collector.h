@@ -16,10 +16,14 @@ struct dv_usage_report;
 
 /* Somebody who wants to know; zeroed, with `done` set, and lent until that has run. */
 struct dv_usage_want {
-    /* Runs once; the report is borrowed for the call. */
-    void (*done)(struct dv_usage_want *want, const struct dv_usage_report *report);
+    /* Runs once; the report is borrowed for the call, unless it is kept. */
+    void (*done)(struct dv_usage_want *want, struct dv_usage_report *report);
     struct dv_link link;
 };
+
+/* Keep the report, and let it go. On the loop's thread. */
+struct dv_usage_report *dv_usage_report_ref(struct dv_usage_report *report);
+void dv_usage_report_unref(struct dv_loop *loop, struct dv_usage_report *report);
 
 /* `node` is kept. */
 struct dv_usage_collector *dv_usage_collector_new(const struct dv_node *node);
