@@ -3,7 +3,9 @@
 import sys
 import unittest
 
-from unit_suite import SAMPLE_S, UnitSuite, module_of, sample
+from pathlib import Path
+
+from unit_suite import LINK_S, SAMPLE_S, UnitSuite, is_never_run, module_of, sample
 
 sys.dont_write_bytecode = True
 
@@ -24,8 +26,14 @@ class Owed(unittest.TestCase):
 
     def test_a_sample_is_the_quickest(self):
         passes = {"a": {"seconds": 3}, "b": {"seconds": 1}, "c": {"seconds": 2}}
-        self.assertEqual(sample(passes, passes, 3), {"b", "c"})
+        self.assertEqual(sample(passes, passes, 3 + 2 * LINK_S), {"b", "c"})
         self.assertEqual(sample(passes, passes, 0.5), set())
+
+    def test_no_suite_runs_benchmarks_and_replays_with_sanitizers(self):
+        self.assertTrue(is_never_run("bench_pod", Path("build")))
+        self.assertTrue(is_never_run("tests/golden/golden_semver", Path("build/asan")))
+        self.assertFalse(is_never_run("tests/golden/golden_semver", Path("build")))
+        self.assertFalse(is_never_run("davitd", Path("build/asan")))
 
     def test_what_changed_with_its_own_module_is_run(self):
         passes = {"t": last_pass("before", 10 * SAMPLE_S)}

@@ -3,6 +3,7 @@
 A program is not run while it, and what it reads, are those of its last pass. Of those that changed
 run all whose own module did, and of those that changed with a module under them the quickest, for
 as long as a person waits; the others are owed: the next run goes on with them, and --all runs all.
+What is owed is not even linked (build_for).
 
 A program that failed is run once more, alone, when all suites are over: by then nothing else keeps
 the machine busy. What passes then is named; what a sanitizer reports is not tried again.
@@ -11,11 +12,14 @@ import json
 import re
 from pathlib import Path
 
+from links import stale_programs, targets
 from passes import Record, data_files, files_under, hash_of, key_of
-from steps import FILLING, JOBS, RETRIED_MAX, Failed, Tally, note_unsteady, run
+from steps import FILLING, JOBS, RETRIED_MAX, Failed, Tally, build, note_unsteady, run
 
-# Of programs that changed only with what is under them, the times of all jobs together.
+# Of programs that changed only with what is under them, the times of all jobs together; it takes
+# longer to link most of them than to run them.
 SAMPLE_S = 5 * JOBS
+LINK_S = 0.2
 
 
 def cmocka_tally(test):
@@ -62,11 +66,27 @@ def sample(programs, passes, budget_s):
     """The quickest programs, by their last pass, for the budget."""
     chosen = set()
     for name in sorted(programs, key=lambda name: passes[name]["seconds"]):
-        budget_s -= passes[name]["seconds"]
+        budget_s -= passes[name]["seconds"] + LINK_S
         if budget_s < 0:
             break
         chosen.add(name)
     return chosen
+
+
+def is_never_run(program, build_dir):
+    """By a suite: benchmarks, and replays but for those of the plain build."""
+    name = Path(program).name
+    return name.startswith("bench_") or (name.startswith("golden_") and
+                                         build_dir.name in ("asan", "tsan"))
+
+
+def build_for(log, variant, suite, run_all):
+    """Builds all, but for programs that the suite would leave out and those that no suite runs."""
+    stale = None if run_all else stale_programs(suite.build_dir)
+    owed = suite.choose_owed(stale) if stale else set()
+    left = owed | {name for name in stale or () if is_never_run(name, suite.build_dir)}
+    names = [name for name in targets(suite.build_dir) if name not in left] if left else []
+    build(log, variant, *(["--", *names] if names else []))
 
 
 class UnitSuite:
@@ -107,6 +127,11 @@ class UnitSuite:
                if name in passes and passes[name].get("module") == modules[module_of(tests[name])]}
         return far - sample(far, passes, SAMPLE_S)
 
+    def choose_owed(self, stale):
+        """Of programs that are to be linked, those that can be left for later."""
+        tests = self.tests()
+        return self.owed(tests, stale & tests.keys(), self.record.load(), self.modules(tests))
+
     def run(self, log, tests, n_jobs, patience):
         """(exit status, {program: Meson's record})"""
         results = self.build_dir / "meson-logs/testlog.json"
@@ -128,9 +153,11 @@ class UnitSuite:
         keys = self.keys(tests)
         modules = self.modules(tests)
         passes = {} if run_all else self.record.load()
+        stale = set() if run_all else (stale_programs(self.build_dir) or set()) & passes.keys()
         known = {name: pass_ for name, pass_ in passes.items()
-                 if name in keys and pass_["key"] == keys[name]}
-        owed = self.owed(tests, tests.keys() - known.keys(), passes, modules)
+                 if name in keys and pass_["key"] == keys[name] and name not in stale}
+        owed = stale & tests.keys() | self.owed(tests, tests.keys() - known.keys() - stale, passes,
+                                                modules)
         chosen = {name: test for name, test in tests.items()
                   if name not in known and name not in owed}
         total = Tally()
