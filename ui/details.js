@@ -4,7 +4,6 @@
 
 import { nameOf, Model } from "./model.js";
 import { age, byId, clock, el, linkTo, placeOf, word } from "./page.js";
-import { Rows } from "./rows.js";
 import { fetchJson, fetchText } from "./stream.js";
 
 const LOG_LINES = 300;
@@ -63,7 +62,7 @@ export class Details {
     this.log.hidden = true;
     if (!place) return;
     this.element.scrollTop = 0;
-    if (place.kind === "pod" || place.kind === "claim") this.#every(EXPLAIN_MS, () => this.#askWhy(place));
+    if (this.#object(place)) this.#every(EXPLAIN_MS, () => this.#askWhy(place));
     if (place.kind === "pod") this.#startLog(place);
     this.set();
     this.element.querySelector(".shut").focus({ preventScroll: true });
@@ -124,9 +123,8 @@ export class Details {
 
   #podParts({ space, name }) {
     const row = this.rows.pods("").find((one) => one.space === space && one.name === name);
-    const pod = this.#podObject(space, name);
     if (!row) return Details.#missing(nameOf(space, name));
-    const claims = pod ? Rows.claimsOf(pod) : [];
+    const claims = this.rows.claims().filter((claim) => claim.space === space && claim.pods.includes(name)).map((claim) => claim.name);
     const devices = this.#devicesOf(space, name);
     return {
       key: [row, claims, devices.map((device) => device.state), this.model.events.size], title: nameOf(space, name),
@@ -173,8 +171,10 @@ export class Details {
     return [linkTo(kind, space, name), ...(pods.length ? [" of ", ...commas(pods.map((pod) => linkTo("pod", space, pod, pod)))] : [])];
   }
 
-  #podObject(space, name) {
-    return [...this.model.pods.values()].find(({ metadata }) => metadata.namespace === space && metadata.name === name);
+  /** The pod or claim, if the API has it: a launcher may have brought it to the node without. */
+  #object({ kind, space, name }) {
+    const objects = { pod: this.model.pods, claim: this.model.claims }[kind] ?? new Map();
+    return [...objects.values()].find(({ metadata }) => metadata.namespace === space && metadata.name === name);
   }
 
   #devices() {
@@ -230,8 +230,9 @@ export class Details {
 
   // ---- logs ----
 
-  #startLog({ space, name }) {
-    const pod = this.#podObject(space, name);
+  #startLog(place) {
+    const { space, name } = place;
+    const pod = this.#object(place);
     const containers = (pod?.spec.containers ?? []).map((container) => container.name);
     const hasLog = (pod?.status?.containerStatuses ?? []).some((status) => status.containerID);
     if (!hasLog) return;

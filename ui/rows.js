@@ -27,7 +27,7 @@ export class Rows {
   // ---- claims ----
 
   /** The names of the claims that a pod uses. */
-  static claimsOf(pod) {
+  static #claimsOf(pod) {
     const refs = [
       ...(pod.spec.resourceClaims ?? []), ...(pod.status?.resourceClaimStatuses ?? []), pod.status?.extendedResourceClaimStatus,
     ];
@@ -38,7 +38,7 @@ export class Rows {
   #podsByClaim() {
     const pods = new Map();
     for (const pod of this.model.pods.values()) {
-      for (const name of Rows.claimsOf(pod)) {
+      for (const name of Rows.#claimsOf(pod)) {
         const key = nameOf(pod.metadata.namespace, name);
         if (!pods.has(key)) pods.set(key, []);
         pods.get(key).push(pod);

@@ -2,6 +2,8 @@
 
 const WIDTH = 120;
 const HEIGHT = 22;
+const SAMPLES_MIN = 6;
+const SHORT_MS = 600000;
 const SVG = "http://www.w3.org/2000/svg";
 
 function shape(name, attributes) {
@@ -18,10 +20,12 @@ function words(held, n, stepMs) {
   return `held in ${span}: ${least === most ? least : `${least} to ${most}`} of ${n}`;
 }
 
-/** A line from the first sample on; the whole width is an hour. `null`: there is nothing to show yet. */
+/** A line from the first sample on; the whole width is an hour or, soon after the start, ten minutes. `null`: there is
+ * nothing to show yet. */
 export function spark({ stepMs, held }, n) {
-  if (held.length < 2 || !n || !stepMs) return null;
-  const step = WIDTH / (3600000 / stepMs - 1);
+  if (held.length < SAMPLES_MIN || !n || !stepMs) return null;
+  const spanMs = held.length * stepMs <= SHORT_MS ? SHORT_MS : 3600000;
+  const step = WIDTH / (spanMs / stepMs - 1);
   const high = Math.max(n, ...held);
   const y = (value) => HEIGHT - 2 - ((HEIGHT - 4) * value) / high;
   const x = (i) => WIDTH - (held.length - 1 - i) * step;

@@ -49,12 +49,18 @@ const commands = {
   eval: ({ expression }) => page.evaluate(expression),
   text: ({ selector }) => page.locator(selector).innerText(),
   fill: ({ selector, value }) => page.fill(selector, value),
-  click: ({ selector }) => page.click(selector),
+  click: ({ selector, x, y }) => page.click(selector, x === undefined ? {} : { position: { x, y } }),
+  choose: ({ selector, value }) => page.selectOption(selector, value).then(() => null),
+  back: () => page.goBack().then(() => null),
   focus: ({ selector }) => page.focus(selector),
   press: ({ key }) => page.keyboard.press(key),
   hover: ({ selector, x, y }) => page.hover(selector, { position: { x, y } }),
   size: ({ width, height }) => page.setViewportSize({ width, height }),
   scheme: ({ scheme }) => page.emulateMedia({ colorScheme: scheme }),
+  // Until what was changed has been drawn: the page draws a few times a second.
+  settle: () => page.evaluate(() => new Promise((resolve) => {
+    setTimeout(() => requestAnimationFrame(() => requestAnimationFrame(() => resolve(null))), 400);
+  })),
   async shot({ path, whole = false }) {
     await page.screenshot({ path, fullPage: whole });
   },

@@ -1,0 +1,76 @@
+"""What the page asks the server for: why something waits, logs, and a token for its link."""
+
+import re
+
+from fleets import GPU
+from nodes import run_davit
+from procs import until
+from servers import CLAIMS, PODS, RESOURCE
+
+ALL_ROLES = ("--roles", "api,control,sched,node")
+
+
+def add_waiting_pod(api):
+    """A pod that wants two devices of one with more memory than any has."""
+    api.must("POST", f"{RESOURCE}/v1/deviceclasses", {"metadata": {"name": "gpu"}, "spec": {"selectors": [
+        {"cel": {"expression": f'device.driver == "{GPU}"'}}]}})
+    api.must("POST", CLAIMS, {"metadata": {"name": "big"}, "spec": {"devices": {"requests": [
+        {"name": "gpu", "exactly": {"deviceClassName": "gpu", "count": 9}}]}}})
+    api.must("POST", PODS, {"metadata": {"name": "train"}, "spec": {
+        "containers": [{"name": "main", "image": "x", "resources": {"claims": [{"name": "big"}]}}],
+        "resourceClaims": [{"name": "big", "resourceClaimName": "big"}]}})
+
+
+def test_a_pod_says_device_by_device_why_it_waits(make_node, browser):
+    node = make_node(*ALL_ROLES).start()
+    api = node.api()
+    node.add_driver(GPU, 3, "--numa", "0,1")
+    add_waiting_pod(api)
+    until(lambda: api.must("GET", f"{PODS}/train").get("status", {}).get("conditions"), 40, "the scheduler's word")
+
+    told = api.must("GET", "/davit/v1/explain/pods/default/train")
+    assert told["subject"] == "pod default/train"
+    assert told["summary"] == "It cannot be allocated on any of 1 nodes."
+    request = told["nodes"][0]["requests"][0]
+    assert (told["nodes"][0]["node"], request["wanted"], len(request["devices"])) == ("n1", 9, 3)
+    assert request["devices"][0]["device"] == "device-0" and request["devices"][0]["why"]
+    assert api.must("GET", "/davit/v1/explain/claims/default/big")["nodes"] == told["nodes"]
+    assert api.ask("GET", "/davit/v1/explain/pods/default/nobody").status == 404
+    assert api.ask("POST", "/davit/v1/explain/pods/default/train").status == 405
+    of_node = api.must("POST", "/davit/v1/tokens", {"node": "n1"})["token"]
+    assert node.api(token=of_node).ask("GET", "/davit/v1/explain/pods/default/train").status == 403
+
+    browser.tell("open", url=node.url(node.token))
+    browser.until_text("#waiting", "9 wanted")
+    browser.tell("click", selector="#waiting a")
+    browser.until_text("#details", "It cannot be allocated on any of 1 nodes.")
+    browser.until_text("#details .reasons", "device-2")
+    browser.tell("click", selector="#details .reason a")
+    browser.until_text("#details h2", "device-0")
+    assert browser.complaints() == []
+
+
+def test_a_link_signs_in_once(node, api, browser):
+    node.add_plugin("example.com/gpu", 2)
+    done = run_davit("ui", "--kubeconfig", node.kubeconfig)
+    assert done.returncode == 0, done.stderr
+    link = done.stdout.strip()
+    assert re.fullmatch(rf"https?://127\.0\.0\.1:{node.port}/ui#link=[\w-]+&id=\w+", link), link
+    browser.tell("open", url=link)
+    browser.until_legend(free=2)
+    assert browser.eval("location.hash") == "" and browser.complaints() == []
+
+    # The link's token is gone, that of the tab lasts, and ends with a working day.
+    users = {one["user"]: one for one in api.must("GET", "/davit/v1/tokens")["tokens"]}
+    assert "link" not in str(users) and any("page" in user and one.get("expires") for user, one in users.items())
+    browser.tell("open", url=link)
+    browser.until_text("#ask-error", "davit ui prints another")
+    assert run_davit("ui", "too", "--kubeconfig", node.kubeconfig).returncode == 2
+
+
+def test_the_last_hour_is_kept(node, api, browser):
+    node.add_plugin("example.com/gpu", 2)
+    with api.watch("/davit/v1/node") as watch:
+        uses = watch.until(lambda doc: any(use["held"] for use in doc.get("uses", [])))[-1]
+    assert uses["use_step_ms"] == 10000 or uses["use_step_ms"] == "10000"
+    assert uses["uses"][0]["resource"] == "example.com/gpu" and set(uses["uses"][0]["held"]) == {0}
