@@ -273,10 +273,13 @@ struct dv_rest_client *dv_rest_client_open(struct dv_loop *loop,
                                            const struct dv_rest_client_options *options,
                                            struct dv_err *err)
 {
-    struct dv_rest_client *client = DV_ALLOC(struct dv_rest_client);
+    struct dv_rest_client *client;
 
+    if (!dv_curl_load(err))
+        return NULL;
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
         abort(); /* out of memory; the first time only, then it counts */
+    client = DV_ALLOC(struct dv_rest_client);
     client->loop = loop;
     client->ca.fd = client->cert.fd = client->key.fd = -1;
     dv_list_init(&client->waiting);

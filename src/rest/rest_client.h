@@ -15,13 +15,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <curl/curl.h>
-
 #include "base/buf.h"
 #include "base/defs.h"
 #include "base/err.h"
 #include "base/list.h"
 #include "loop/loop.h"
+#include "rest/curl_calls.h"
 
 struct dv_arena;
 struct dv_rest_fetch;

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <curl/curl.h>
-
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/defs.h"
@@ -18,6 +16,7 @@
 #include "base/vec.h"
 #include "http1/http1.h"
 #include "loop/loop.h"
+#include "rest/curl_calls.h"
 #include "rest/rest.h"
 #include "rest/rest_client.h"
 #include "rest/rest_server.h"

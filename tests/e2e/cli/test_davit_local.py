@@ -2,11 +2,12 @@
 
 import json
 import os
+import subprocess
 
 import pytest
 
 from peers import folder_of
-from runs import Davit
+from runs import Davit, davit_path
 
 MANIFEST = """\
 apiVersion: resource.k8s.io/v1
@@ -61,3 +62,13 @@ def test_a_daemon_that_has_ended(daemon, short_dir):
     assert done.returncode == 4
     assert "no API server answers at https://127.0.0.1:" in done.stderr
     assert f"{daemon.state_dir}/admin.kubeconfig; start davitd" in done.stderr
+
+
+@pytest.mark.release
+def test_davit_loads_few_libraries_to_start():
+    """Libcurl and what it brings along come when an API is asked, and not before."""
+    if "asan" in folder_of("DAVIT_BUILD"):
+        pytest.skip("a sanitizer brings libraries of its own")
+    listed = subprocess.run(["ldd", davit_path()], capture_output=True, text=True, check=True).stdout.splitlines()
+    assert len(listed) <= 22, listed
+    assert not [line for line in listed if "curl" in line or "ldap" in line or "krb5" in line]
