@@ -10,6 +10,7 @@
 #include "base/num.h"
 #include "base/vec.h"
 #include "daemon/daemon_options.h"
+#include "loop/loop.h"
 #include "offer/offer.h"
 #include "record/message.h"
 

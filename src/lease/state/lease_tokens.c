@@ -1,6 +1,5 @@
 #include "lease/state/lease_tokens.h"
 
-#include "base/arena.h"
 #include "base/ascii.h"
 #include "base/err.h"
 #include "base/vec.h"
