@@ -74,6 +74,8 @@ struct dv_lease_spec {
 #define DV_LEASE_WORD_BYTES_MAX 256u
 #define DV_LEASE_KEY_BYTES_MAX 128u
 #define DV_LEASE_REASON_BYTES_MAX 1024u
+/* Ten years: what is longer is as good as no limit, and this leaves room to count with. */
+#define DV_LEASE_SECONDS_MAX (UINT64_C(10) * 366 * 86400)
 #define DV_LEASE_ROW_BYTES_MAX (512u * 1024u)
 
 #endif

@@ -13,8 +13,6 @@
 #include "lease/manager/leases_state.h"
 #include "lease/state/lease_queue.h"
 #include "loop/loop.h"
-#include "plugin/guard.h"
-#include "policy/policy.h"
 #include "resource/resource.h"
 #include "sched/sched.h"
 
@@ -35,56 +33,7 @@
 #define REFUSED_MAX_MS 30000u
 #define JITTER_PER_MILLE 200u
 
-/* ---- quotas ---- */
-
-/* How many devices the user holds of what the rule names. */
-static uint64_t user_holds(const struct dv_leases *leases, const struct dv_lease_user *user,
-                           dv_str rule)
-{
-    const struct dv_link *link;
-    uint64_t n = 0;
-
-    DV_LIST_EACH (&user->held, link) {
-        const struct dv_lease *lease =
-            (const struct dv_lease *)(const void *)((const char *)link -
-                                                    offsetof(struct dv_lease, of_user));
-
-        for (size_t i = 0; i < lease->spec.n_resources; i++)
-            if (dv_guard_rule_has(leases->options.guard, rule, false,
-                                  lease->spec.resources[i].name))
-                n += lease->spec.resources[i].n;
-        for (size_t i = 0; i < lease->spec.n_devices; i++)
-            if (dv_guard_rule_has(leases->options.guard, rule, true, lease->spec.devices[i].class))
-                n += lease->spec.devices[i].n;
-    }
-    return n;
-}
-
-/* What the lease itself wants of what the rule names. */
-static uint64_t wants_under(const struct dv_lease *lease, dv_str rule)
-{
-    uint64_t n = 0;
-
-    for (size_t i = 0; i < lease->spec.n_resources + lease->spec.n_devices; i++)
-        if (dv_str_eq(lease->quotas[i].rule, rule))
-            n += i < lease->spec.n_resources ? lease->spec.resources[i].n
-                                             : lease->spec.devices[i - lease->spec.n_resources].n;
-    return n;
-}
-
-/* The quota that the user would exceed with the lease; NULL: none. */
-static const struct dv_lease_quota *find_exceeded(const struct dv_lease *lease)
-{
-    for (size_t i = 0; i < lease->spec.n_resources + lease->spec.n_devices; i++) {
-        const struct dv_lease_quota *quota = &lease->quotas[i];
-
-        if (quota->n_max != DV_POLICY_NO_LIMIT &&
-            user_holds(lease->leases, lease->user, quota->rule) + wants_under(lease, quota->rule) >
-                quota->n_max)
-            return quota;
-    }
-    return NULL;
-}
+/* ---- who may go ---- */
 
 static bool is_barred(const struct dv_lease_item *item)
 {
@@ -92,7 +41,7 @@ static bool is_barred(const struct dv_lease_item *item)
         (const struct dv_lease *)(const void *)((const char *)item -
                                                 offsetof(struct dv_lease, item));
 
-    return dv_timer_is_set(&lease->pause_timer) || find_exceeded(lease);
+    return dv_timer_is_set(&lease->pause_timer) || dv_lease_find_exceeded(lease);
 }
 
 /* ---- what is free ---- */
@@ -305,7 +254,7 @@ static void count_free(struct dv_lease *lease)
 /* One that is over its user's quota waits for that user, whatever is free. */
 static void say_exceeded(struct dv_lease *lease)
 {
-    const struct dv_lease_quota *quota = find_exceeded(lease);
+    const struct dv_lease_quota *quota = dv_lease_find_exceeded(lease);
 
     if (quota && !dv_timer_is_set(&lease->pause_timer))
         dv_lease_set_awaited(lease,
@@ -457,7 +406,7 @@ void dv_lease_get_shortage(const struct dv_lease *lease, struct dv_lease_shortag
     const struct dv_lease_spec *spec = &lease->spec;
 
     *shortage = (struct dv_lease_shortage){.name = DV_STR("")};
-    if (dv_timer_is_set(&lease->pause_timer) || find_exceeded(lease))
+    if (dv_timer_is_set(&lease->pause_timer) || dv_lease_find_exceeded(lease))
         return; /* `awaited` tells */
     for (size_t i = 0; i < spec->n_resources; i++) {
         uint64_t n_free = free_of(lease->leases, spec->resources[i].name);

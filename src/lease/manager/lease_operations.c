@@ -12,10 +12,7 @@
 #include "lease/manager/leases_state.h"
 #include "loop/loop.h"
 #include "plugin/guard.h"
-#include "policy/policy.h"
 #include "store/store_saver.h"
-
-#define SECONDS_MAX (UINT64_C(10) * 366 * 86400)
 
 static void on_task(struct dv_task *task)
 {
@@ -119,40 +116,6 @@ void dv_leases_end(struct dv_leases *leases, struct dv_lease_operation *operatio
     finish_on_disk(operation);
 }
 
-/* The end that the lease may have; 0: none. What the policy allows counts from when it was granted,
- * so that nobody keeps devices for ever by renewals. False: it does not allow max_s. */
-static bool allow(struct dv_leases *leases, const struct dv_lease_caller *caller,
-                  const struct dv_lease *lease, uint64_t now_ms, uint64_t max_s, uint64_t *ends_ms,
-                  struct dv_err *err)
-{
-    size_t n = lease->spec.n_resources;
-
-    if (max_s > SECONDS_MAX)
-        return dv_fail(err, DV_INVALID_ARGUMENT, "the longest lease is ten years");
-    *ends_ms = max_s > 0 ? now_ms + max_s * 1000 : 0;
-    for (size_t i = 0; i < n + lease->spec.n_devices && !caller->is_root; i++) {
-        struct dv_policy_grant grant;
-        dv_str name = i < n ? lease->spec.resources[i].name : lease->spec.devices[i - n].class;
-
-        uint64_t last_ms;
-
-        if (!dv_guard_judge_lease(leases->options.guard, caller->peer, i >= n, name, &grant, err))
-            return false;
-        if (grant.seconds_max == DV_POLICY_NO_LIMIT)
-            continue;
-        last_ms = lease->spec.since_ms + grant.seconds_max * 1000;
-        if (max_s > 0 && *ends_ms > last_ms)
-            return dv_fail(err, DV_PERMISSION_DENIED,
-                           "policy: rule %.*s allows leases of %.*s for at most %llu s, with all "
-                           "renewals; %llu s of them are left",
-                           DV_FMT(grant.rule), DV_FMT(name), (unsigned long long)grant.seconds_max,
-                           (unsigned long long)(last_ms > now_ms ? (last_ms - now_ms) / 1000 : 0));
-        if (*ends_ms == 0 || *ends_ms > last_ms)
-            *ends_ms = last_ms;
-    }
-    return true;
-}
-
 /* Does what is asked for, in memory; false: nothing of it. */
 static bool renew(struct dv_lease *lease, const struct dv_lease_caller *caller,
                   const struct dv_lease_renewal *renewal, struct dv_err *err)
@@ -164,7 +127,7 @@ static bool renew(struct dv_lease *lease, const struct dv_lease_caller *caller,
     uint64_t ends_ms = 0;
 
     if ((!renewal->keeps_end &&
-         !allow(leases, caller, lease, now_ms, renewal->max_s, &ends_ms, err)) ||
+         !dv_lease_judge_renewal(lease, caller, now_ms, renewal->max_s, &ends_ms, err)) ||
         (renewal->owner &&
          !dv_lease_find_owner(leases, caller, renewal->owner, arena, &owner, err))) {
         dv_arena_free(arena);

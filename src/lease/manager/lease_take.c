@@ -17,8 +17,6 @@
 #include "lease/manager/leases_state.h"
 #include "lease/state/lease_where.h"
 #include "loop/loop.h"
-#include "plugin/guard.h"
-#include "policy/policy.h"
 #include "resource/resource.h"
 #include "sched/sched.h"
 
@@ -26,7 +24,6 @@
 #define GRACE_MAX_S 3600u
 /* So long after the machine was booted drivers may still come. */
 #define BOOTING_S 180
-#define SECONDS_MAX (UINT64_C(10) * 366 * 86400)
 
 /* ---- helpers ---- */
 
@@ -246,7 +243,7 @@ static bool check_sizes(const struct dv_lease_request *request, struct dv_err *e
     if (request->key.n > DV_LEASE_KEY_BYTES_MAX || !dv_str_is_visible(request->key))
         return dv_fail(err, DV_INVALID_ARGUMENT, "the key is longer than %u bytes, or no text",
                        DV_LEASE_KEY_BYTES_MAX);
-    if (request->max_s > SECONDS_MAX || request->grace_s > GRACE_MAX_S)
+    if (request->max_s > DV_LEASE_SECONDS_MAX || request->grace_s > GRACE_MAX_S)
         return dv_fail(err, DV_INVALID_ARGUMENT,
                        "the longest lease is ten years, the longest grace an hour");
     return true;
@@ -293,78 +290,6 @@ static void read_command(struct dv_lease *lease, const struct dv_lease_request *
     lease->spec.command = words;
 }
 
-/* ---- what this user may have ---- */
-
-static bool judge_one(struct dv_leases *leases, const struct dv_lease_caller *caller,
-                      struct dv_lease *lease, bool is_class, dv_str name, size_t i,
-                      const struct dv_lease_request *request, struct dv_err *err)
-{
-    struct dv_policy_grant grant;
-
-    lease->quotas[i] = (struct dv_lease_quota){DV_STR(""), DV_POLICY_NO_LIMIT};
-    if (caller->is_root)
-        return true;
-    if (!dv_guard_judge_lease(leases->options.guard, caller->peer, is_class, name, &grant, err))
-        return false;
-    lease->quotas[i] =
-        (struct dv_lease_quota){dv_str_copy(grant.rule, lease->arena), grant.devices_max};
-    if (request->max_s > grant.seconds_max)
-        return dv_fail(err, DV_PERMISSION_DENIED,
-                       "policy: rule %.*s allows leases of %.*s for at most %llu s",
-                       DV_FMT(grant.rule), DV_FMT(name), (unsigned long long)grant.seconds_max);
-    if (grant.seconds_max != DV_POLICY_NO_LIMIT &&
-        (lease->max_s == 0 || lease->max_s > grant.seconds_max))
-        lease->max_s = grant.seconds_max;
-    if (request->priority > grant.priority_max)
-        return dv_fail(err, DV_PERMISSION_DENIED,
-                       "policy: priorities up to %d are allowed for %.*s, not %d",
-                       grant.priority_max, DV_FMT(name), request->priority);
-    if (request->priority == 0 && grant.has_priority &&
-        (i == 0 || lease->spec.priority > grant.priority_max))
-        lease->spec.priority = grant.priority_max;
-    return true;
-}
-
-static bool check_quota(const struct dv_lease *lease, struct dv_err *err)
-{
-    for (size_t i = 0; i < lease->spec.n_resources + lease->spec.n_devices; i++) {
-        uint64_t n = 0;
-
-        for (size_t k = 0; k < lease->spec.n_resources + lease->spec.n_devices; k++)
-            if (dv_str_eq(lease->quotas[k].rule, lease->quotas[i].rule))
-                n += k < lease->spec.n_resources
-                         ? lease->spec.resources[k].n
-                         : lease->spec.devices[k - lease->spec.n_resources].n;
-        if (n > lease->quotas[i].n_max)
-            return dv_fail(err, DV_PERMISSION_DENIED,
-                           "policy: rule %.*s allows %llu devices at once, and %llu are asked for",
-                           DV_FMT(lease->quotas[i].rule),
-                           (unsigned long long)lease->quotas[i].n_max, (unsigned long long)n);
-    }
-    return true;
-}
-
-static bool judge(struct dv_leases *leases, const struct dv_lease_caller *caller,
-                  struct dv_lease *lease, const struct dv_lease_request *request,
-                  struct dv_err *err)
-{
-    size_t n = lease->spec.n_resources;
-
-    lease->spec.priority = request->priority;
-    lease->max_s = request->max_s;
-    lease->quotas = DV_NEW_ARRAY(lease->arena, struct dv_lease_quota, n + lease->spec.n_devices);
-    for (size_t i = 0; i < n; i++)
-        if (!judge_one(leases, caller, lease, false, lease->spec.resources[i].name, i, request,
-                       err))
-            return false;
-    for (size_t i = 0; i < lease->spec.n_devices; i++)
-        if (!judge_one(leases, caller, lease, true, lease->spec.devices[i].class, n + i, request,
-                       err))
-            return false;
-    lease->item.priority = (int32_t)lease->spec.priority;
-    return check_quota(lease, err);
-}
-
 /* ---- the whole ---- */
 
 static bool read_request(struct dv_leases *leases, const struct dv_lease_caller *caller,
@@ -397,7 +322,7 @@ static bool read_request(struct dv_leases *leases, const struct dv_lease_caller 
         if (!read_devices(leases, lease, &request->devices[i], i, err))
             return false;
     }
-    if (!judge(leases, caller, lease, request, err) ||
+    if (!dv_lease_judge(lease, caller, request, err) ||
         !dv_lease_find_owner(leases, caller, &request->owner, lease->arena, &spec->owner, err))
         return false;
     if (spec->n_devices == 0)

@@ -217,6 +217,21 @@ DV_CHECKED bool dv_lease_read_names(struct dv_leases *leases,
                                     const struct dv_lease_request *request, struct dv_arena *arena,
                                     struct dv_lease_request *named, struct dv_err *err);
 
+/* lease_policy.c */
+/* Whether the policy allows the request: what it names, for how long, at which priority, and not
+ * more than its quotas even if the user held nothing else. Sets the lease's quotas, max_s and
+ * priority. */
+DV_CHECKED bool dv_lease_judge(struct dv_lease *lease, const struct dv_lease_caller *caller,
+                               const struct dv_lease_request *request, struct dv_err *err);
+/* Whether the lease may last for max_s (0: as long as is allowed) from now on. Sets the end that it
+ * may have; 0: none. What the policy allows counts from when it was granted, so that nobody keeps
+ * devices for ever by renewals. */
+DV_CHECKED bool dv_lease_judge_renewal(const struct dv_lease *lease,
+                                       const struct dv_lease_caller *caller, uint64_t now_ms,
+                                       uint64_t max_s, uint64_t *ends_ms, struct dv_err *err);
+/* The quota that the user would exceed with the lease, beside what it holds; NULL: none. */
+const struct dv_lease_quota *dv_lease_find_exceeded(const struct dv_lease *lease);
+
 /* lease_owner.c */
 /* Finds out who the owner is, and whether the caller may name it. */
 DV_CHECKED bool dv_lease_find_owner(const struct dv_leases *leases,
