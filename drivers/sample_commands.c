@@ -124,12 +124,12 @@ static void run_quit(void *ctx, FILE *out, char **words)
 }
 
 const struct sample_command sample_commands[] = {
-    {"health",        3, 3, run_health       },
-    {"add",           2, 3, run_add          },
-    {"remove",        2, 2, run_remove       },
-    {"list",          1, 1, run_list         },
-    {"fail-allocate", 2, 2, run_fail_allocate},
-    {"hang",          1, 2, run_hang         },
-    {"quit",          1, 1, run_quit         },
+    {"health",        3, 3, run_health,        false},
+    {"add",           2, 3, run_add,           false},
+    {"remove",        2, 2, run_remove,        false},
+    {"list",          1, 1, run_list,          false},
+    {"fail-allocate", 2, 2, run_fail_allocate, false},
+    {"hang",          1, 2, run_hang,          false},
+    {"quit",          1, 1, run_quit,          false},
 };
 const size_t sample_n_commands = sizeof(sample_commands) / sizeof(sample_commands[0]);

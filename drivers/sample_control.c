@@ -56,28 +56,38 @@ void sample_answer(FILE *out, const char *format, ...)
     (void)fputc('\n', out);
 }
 
+static const struct sample_command *find_command(const struct sample_control *control,
+                                                 const char *name)
+{
+    for (size_t i = 0; name && i < control->n_commands; i++)
+        if (strcmp(name, control->commands[i].name) == 0)
+            return &control->commands[i];
+    return NULL;
+}
+
 static void run_line(struct connection *connection, char *line)
 {
     const struct sample_control *control = connection->control;
     char *words[WORDS_MAX + 1] = {NULL};
     char *rest = NULL;
+    char *word = strtok_r(line, " \t\r", &rest);
+    const struct sample_command *command = find_command(control, word);
     int n = 0;
 
-    for (char *word = strtok_r(line, " \t\r", &rest); word && n < WORDS_MAX;
-         word = strtok_r(NULL, " \t\r", &rest))
+    for (; command && word && n < WORDS_MAX; word = strtok_r(NULL, " \t\r", &rest)) {
         words[n++] = word;
-    for (size_t i = 0; n > 0 && i < control->n_commands; i++) {
-        const struct sample_command *command = &control->commands[i];
-
-        if (strcmp(words[0], command->name) != 0)
-            continue;
-        if (n < command->n_min || n > command->n_max)
-            sample_answer(connection->out, "error wrong number of words for %s", words[0]);
-        else
-            command->run(control->ctx, connection->out, words);
-        return;
+        if (command->has_sentence && n == command->n_max - 1 && rest && *rest) {
+            rest[strcspn(rest, "\r")] = '\0';
+            words[n++] = rest;
+            break;
+        }
     }
-    sample_answer(connection->out, "error no command %s", n > 0 ? words[0] : "in an empty line");
+    if (!command)
+        sample_answer(connection->out, "error no command %s", word ? word : "in an empty line");
+    else if (n < command->n_min || n > command->n_max)
+        sample_answer(connection->out, "error wrong number of words for %s", words[0]);
+    else
+        command->run(control->ctx, connection->out, words);
 }
 
 /* ---- connections ---- */

@@ -150,16 +150,16 @@ static void run_quit(void *ctx, FILE *out, char **words)
 }
 
 const struct sample_command sample_dra_commands[] = {
-    {"devices",  2, 2, run_devices },
-    {"list",     1, 1, run_list    },
-    {"health",   3, 4, run_health  },
-    {"taint",    3, 3, run_taint   },
-    {"prepared", 1, 1, run_prepared},
-    {"calls",    1, 1, run_calls   },
-    {"counts",   1, 1, run_counts  },
-    {"hang",     1, 2, run_hang    },
-    {"fail",     2, 2, run_fail    },
-    {"crash",    2, 2, run_crash   },
-    {"quit",     1, 1, run_quit    },
+    {"devices",  2, 2, run_devices,  false},
+    {"list",     1, 1, run_list,     false},
+    {"health",   3, 4, run_health,   true },
+    {"taint",    3, 3, run_taint,    false},
+    {"prepared", 1, 1, run_prepared, false},
+    {"calls",    1, 1, run_calls,    false},
+    {"counts",   1, 1, run_counts,   false},
+    {"hang",     1, 2, run_hang,     false},
+    {"fail",     2, 2, run_fail,     false},
+    {"crash",    2, 2, run_crash,    false},
+    {"quit",     1, 1, run_quit,     false},
 };
 const size_t sample_dra_n_commands = sizeof(sample_dra_commands) / sizeof(sample_dra_commands[0]);

@@ -89,15 +89,23 @@ struct description {
     char *taint_text; /* cut into pieces */
 };
 
-/* The same for the same device, for ever: FNV-1a over its name and its node's. */
-static void make_uuid(const char *pool, const char *name, char uuid[TEXT_BYTES])
+/* FNV-1a over texts, one behind the other. */
+static uint64_t hash_of(const char *const *texts, size_t n)
 {
-    const char *texts[] = {pool, "/", name};
     uint64_t hash = 14695981039346656037u;
 
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < n; i++)
         for (const char *at = texts[i]; *at; at++)
             hash = (hash ^ (unsigned char)*at) * 1099511628211u;
+    return hash;
+}
+
+/* The same for the same device, for ever, and another one for that of another driver. */
+static void make_uuid(const char *driver, const char *pool, const char *name, char uuid[TEXT_BYTES])
+{
+    const char *const texts[] = {driver, "/", pool, "/", name};
+    uint64_t hash = hash_of(texts, sizeof(texts) / sizeof(texts[0]));
+
     (void)snprintf(uuid, TEXT_BYTES,
                    "%08" PRIx64 "-%04" PRIx64 "-4%03" PRIx64 "-8%03" PRIx64 "-%012" PRIx64,
                    hash >> 32, hash >> 16 & 0xffff, hash & 0xfff, hash >> 12 & 0xfff,
@@ -116,8 +124,11 @@ static size_t describe_attributes(const struct sample_dra_options *options,
     struct davit_dra_attribute *at = to->attributes;
     int numa = numa_of(options, device->index);
 
-    make_uuid(pool, device->name, to->uuid);
-    (void)snprintf(to->pci, sizeof(to->pci), "0000:%02zx:%02zx.0", device->index / 32 % 256,
+    make_uuid(options->driver, pool, device->name, to->uuid);
+    /* A domain for each driver: two that are on one node have no device in common, or the node
+     * would take them for one that is given away twice. */
+    (void)snprintf(to->pci, sizeof(to->pci), "%04x:%02zx:%02zx.0",
+                   (unsigned)(hash_of(&options->driver, 1) % 0xffffu), device->index / 32 % 256,
                    device->index % 32);
     *at++ = (struct davit_dra_attribute){
         .name = "index", .type = DAVIT_DRA_INT, .number = (int64_t)device->index};

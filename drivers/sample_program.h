@@ -64,6 +64,7 @@ struct sample_command {
     int n_max;
     /* Those left out are NULL. Answers with one line. */
     void (*run)(void *ctx, FILE *out, char **words);
+    bool has_sentence; /* the last of n_max words is the rest of the line */
 };
 
 /* `commands` are borrowed for its life. */

@@ -25,7 +25,7 @@ def test_devices_appear_with_all_they_have(make_driver, api):
     assert [device["attributes"]["numa"]["int"] for device in devices] == [0, 1, 0]
     attributes = devices[1]["attributes"]
     assert attributes["index"] == {"int": 1} and attributes["model"] == {"string": "A9"}
-    assert attributes["resource.kubernetes.io/pciBusID"] == {"string": "0000:00:01.0"}
+    assert attributes["resource.kubernetes.io/pciBusID"]["string"].endswith(":00:01.0")  # a domain for each driver
     assert len(attributes["uuid"]["string"]) == 36
     assert devices[0]["capacity"]["memory"] == {"value": "2Gi"}
     assert len({device["attributes"]["uuid"]["string"] for device in devices}) == 3
