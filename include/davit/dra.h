@@ -153,8 +153,9 @@ struct davit_dra_options {
     const char *node_uid; /* NULL: looked up in the API */
     /* How to reach the API: the path of a kubeconfig file; NULL: as pods do. */
     const char *kubeconfig;
-    unsigned flags;           /* DAVIT_DRA_*; 0: none */
-    const char *plugin_dir;   /* for the DRA socket; NULL: DAVIT_PLUGINS_DIR "/<driver>" */
+    unsigned flags; /* DAVIT_DRA_*; 0: none */
+    /* For the DRA socket; made when it is not there. NULL: DAVIT_PLUGINS_DIR "/<driver>". */
+    const char *plugin_dir;
     const char *registry_dir; /* for the socket that the agent finds; NULL:
                                  DAVIT_PLUGINS_REGISTRY_DIR */
     /* For rolling updates, something that only this instance has: the UID of its pod. It goes into

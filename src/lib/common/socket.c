@@ -1,5 +1,7 @@
 #include "lib/common/socket.h"
 
+#include <sys/stat.h>
+
 #include "base/err.h"
 #include "base/num.h"
 #include "grpc/grpc.h"
@@ -17,6 +19,9 @@
 /* The time for answers to go out after the file has vanished, or when the plugin closes. */
 #define LOST_GRACE_MS 5000u
 #define CLOSE_GRACE_MS 500u
+/* What kubelets give the directories of plugins. */
+#define OWN_DIR_MODE 0750
+
 /* The most connections: agents and people who look have one each. */
 #define CONNECTIONS_MAX 64u
 
@@ -48,6 +53,9 @@ static void on_timer(struct dv_timer *timer)
     };
     struct dv_err err;
 
+    /* When that fails, the path of the socket that cannot be made says enough. */
+    if (socket->options.own_dir.n > 0)
+        (void)mkdir(socket->options.own_dir.p, OWN_DIR_MODE);
     socket->server = dv_server_open(loop, socket->options.path, &options, &err);
     if (!socket->server) {
         uint64_t pause_ms = next_pause_ms(socket);

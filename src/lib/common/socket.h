@@ -17,6 +17,7 @@ struct dv_service;
 
 struct dv_lib_socket_options {
     dv_str path;                       /* borrowed */
+    dv_str own_dir;                    /* made when it is not there, borrowed; empty: another's */
     const struct dv_service *services; /* borrowed, with their methods */
     size_t n_services;
     void (*serving)(void *ctx);

@@ -125,6 +125,7 @@ static void open_way(struct dv_lib_dra_way *way)
 {
     struct dv_lib_socket_options options = {
         .path = way->path,
+        .own_dir = way == &way->dra->service_way ? way->dir_path : DV_STR_NONE,
         .services = way->services,
         .n_services = way->n_services,
         .serving = on_serving,
