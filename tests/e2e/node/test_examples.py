@@ -1,6 +1,7 @@
 """The example driver of the documentation, as a reader would try it."""
 
 import os
+import subprocess
 
 import pytest
 
@@ -24,3 +25,16 @@ def test_the_plugin_of_the_guide_offers_device_nodes(node, procs):
     options = node.container_options("u", "c")
     assert sorted(device.host_path for device in options.devices) == ["/dev/null", "/dev/zero"]
     assert {env.key: env.value for env in options.envs} == {"DEVICES": "null,zero"}
+
+
+def test_the_examples_build_from_the_build_folder(tmp_path):
+    """As docs/write-a-driver.md says, before anything is installed."""
+    build = folder_of("DAVIT_BUILD")
+    if "asan" in build:
+        pytest.skip("programs without a sanitizer cannot use libraries with one")
+    env = {**os.environ, "PKG_CONFIG_PATH": os.path.join(build, "meson-uninstalled")}
+    source = os.path.join(os.path.dirname(__file__), "../../../examples")
+    for name, package in (("plugin", "davit-driver"), ("dra", "davit-driver"), ("allocate", "davit")):
+        flags = subprocess.run(["pkg-config", "--cflags", "--libs", package], env=env, capture_output=True, text=True,
+                               check=True).stdout.split()
+        subprocess.run(["cc", f"{source}/{name}.c", *flags, "-o", tmp_path / name], check=True)
