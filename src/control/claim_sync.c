@@ -202,14 +202,17 @@ static bool is_to_wait(struct claim_job *claim_job)
 }
 
 /* Writes the status, and the finalizers with it where one write can: a claim without an allocation
- * needs ours no more. */
+ * needs ours no more. A claim that is being deleted would be gone with them, and nobody who watches
+ * would see it without its allocation; the reference's scheduler, for one, looks for free devices
+ * only then. */
 static void write_status(struct claim_job *claim_job)
 {
     struct dv_job *job = &claim_job->job;
     const struct dv_release *release = &claim_job->release;
     const struct dv_api_resource_claim *claim = release->status;
     bool sets_finalizers = job->control->options.cluster->is_embedded &&
-                           release->removes_finalizer && !claim->status.allocation;
+                           release->removes_finalizer && !claim->status.allocation &&
+                           !claim->metadata.deletion_timestamp.is_set;
 
     if (sets_finalizers)
         claim = dv_control_without_finalizer(claim, job->arena);

@@ -105,6 +105,31 @@ static void a_claim_that_is_deleted_in_use_waits_for_its_pods(void **state)
     assert_null(look_claim(world, "k"));
 }
 
+/* Who watches sees a claim without its allocation before it is gone: the write of the status does
+ * not take the finalizer with it, as it does for a claim that stays. */
+static void a_claim_is_deallocated_before_it_goes(void **state)
+{
+    struct world *world = *state;
+    size_t n_before;
+
+    (void)make(world, DV_KIND_CLAIM, "default", CLAIM("k"));
+    (void)make(world, DV_KIND_CLAIM, "default", CLAIM("l"));
+    (void)make(world, DV_KIND_POD, "default", POD("p", BY_NAME("k"), ON_NODE));
+    (void)make(world, DV_KIND_POD, "default", POD("q", BY_NAME("l"), ON_NODE));
+    allocate(world, "k", RESULT("d0", ""), "p");
+    allocate(world, "l", RESULT("d1", ""), "q");
+    open_control(world);
+    destroy(world, DV_KIND_CLAIM, "default", "k");
+    n_before = world->api.front.n_requests;
+    destroy(world, DV_KIND_POD, "default", "p");
+    assert_null(look_claim(world, "k"));
+    assert_int_equal(world->api.front.n_requests - n_before, 2);
+    n_before = world->api.front.n_requests;
+    destroy(world, DV_KIND_POD, "default", "q");
+    assert_int_equal(look_claim(world, "l")->metadata.n_finalizers, 0);
+    assert_int_equal(world->api.front.n_requests - n_before, 1);
+}
+
 static void an_unused_claim_that_is_deleted_is_deallocated(void **state)
 {
     struct world *world = *state;
@@ -317,6 +342,7 @@ int main(void)
         ROW(reservations_of_pods_that_are_gone_go),
         ROW(who_is_no_pod_keeps_its_reservation),
         ROW(a_claim_that_is_deleted_in_use_waits_for_its_pods),
+        ROW(a_claim_is_deallocated_before_it_goes),
         ROW(an_unused_claim_that_is_deleted_is_deallocated),
         ROW(a_reservation_for_another_pod_of_that_name_goes),
         ROW(a_full_claim_takes_no_more),
