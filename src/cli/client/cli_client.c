@@ -1,6 +1,9 @@
 /* cli_client.c - calls from `davit` to the daemon over davit.sock: one answer, or a stream of them,
  * with what is printed when the daemon is not there. */
 #include <errno.h>
+#include <grp.h>
+#include <pwd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/arena.h"
@@ -56,11 +59,35 @@ static void on_done(struct dv_call *call, const struct dv_err *err)
     dv_loop_stop(session->loop);
 }
 
+/* Says whose the socket is, and what helps. Its folder is given to the same group, and can be
+ * looked at by everybody. */
+static void complain_forbidden(const struct dv_cli *cli)
+{
+    size_t slash = cli->socket.n;
+    const struct group *group = NULL;
+    const struct passwd *user = getpwuid(geteuid());
+    struct stat about;
+
+    while (slash > 1 && cli->socket.p[slash - 1] != '/')
+        slash--;
+    if (stat(dv_str_to_c(cli->socket, cli->arena), &about) == 0 ||
+        stat(dv_str_to_c(dv_str_slice(cli->socket, 0, slash), cli->arena), &about) == 0)
+        group = about.st_gid == 0 ? NULL : getgrgid(about.st_gid);
+    if (group)
+        (void)dv_cli_complain("you are not in the group %s, to which %.*s is given: have root run "
+                              "usermod -aG %s %s, and log in again",
+                              group->gr_name, DV_FMT(cli->socket), group->gr_name,
+                              user ? user->pw_name : "USER");
+    else
+        (void)dv_cli_complain("%.*s is for root alone: use sudo, or let davitd give it to a group "
+                              "(--group)",
+                              DV_FMT(cli->socket));
+}
+
 enum dv_exit dv_cli_complain_unreachable(const struct dv_cli *cli, const char *reason)
 {
     if (access(dv_str_to_c(cli->socket, cli->arena), W_OK) < 0 && errno == EACCES)
-        (void)dv_cli_complain("%.*s is not for this user: be root, or a member of its group",
-                              DV_FMT(cli->socket));
+        complain_forbidden(cli);
     else
         (void)dv_cli_complain("no davitd answers on %.*s: %s\n"
                               "davit: start it, or name its socket with --socket",

@@ -175,6 +175,8 @@ static void add_line(struct drawing *drawing, const char *text, const char *colo
 static void find_widths(const struct dv_top_rows *rows, size_t width, size_t *widths)
 {
     size_t total = 0;
+    size_t last = rows->n_columns - 1;
+    size_t n_giving = last > 0 ? last : 1;
 
     for (size_t k = 0; k < rows->n_columns; k++) {
         widths[k] = strlen(rows->headers[k]);
@@ -186,9 +188,14 @@ static void find_widths(const struct dv_top_rows *rows, size_t width, size_t *wi
     while (total > width) {
         size_t widest = 0;
 
-        for (size_t k = 1; k < rows->n_columns; k++)
+        /* the last one says why, so the others give way to it until it has half of the line */
+        for (size_t k = 1; k < n_giving; k++)
             if (widths[k] > widths[widest])
                 widest = k;
+        if (widths[widest] <= COLUMN_MIN || widths[last] >= width / 2)
+            n_giving = rows->n_columns;
+        if (widths[last] > widths[widest] && n_giving == rows->n_columns)
+            widest = last;
         if (widths[widest] <= COLUMN_MIN)
             return; /* the last ones are cut */
         widths[widest]--;
