@@ -67,5 +67,12 @@ def test_one_device_in_two_worlds(make_node, device, driver, mode):
     (message,) = {text for reason, text in events(api, "p2") if reason == "DeviceInUse"}
     for word in ("241:77", "default/p1", "resource example.com/dev", "default/p2", GPU):
         assert word in message, message
+    # The pod that waits is in the lists, by its name and with the reason; its claim is not left prepared.
+    (waiting,) = [one for one in node.status().pods if one.pod.name == "p2"]
+    assert (waiting.state, waiting.reason) == ("retrying", "DeviceInUse")
+    assert "default/p1" in waiting.awaited and waiting.since_ms > 0
+    shown = node.davit("status").stdout
+    assert "retrying" in shown and "DeviceInUse" in shown
+    until(lambda: "prepared" not in node.davit("claim", "list").stdout, WAIT_S, "c1 to be unprepared")
     api.must("DELETE", f"{PODS}/p1?gracePeriodSeconds=0")
     wait_devices(api, "p2")
