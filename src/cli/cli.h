@@ -109,6 +109,7 @@ struct dv_cli {
     dv_str cdi_dirs;       /* with ':' between; the later ones win */
     dv_str bundle;         /* a folder with a config.json */
     dv_str pod;            /* whose container's options go into it; empty: none */
+    dv_str goal;           /* of wait */
     dv_str labels;         /* a selector */
     dv_str fields;         /* a selector */
     bool is_everywhere;    /* in all namespaces */
@@ -193,6 +194,9 @@ extern const size_t dv_n_verbs;
 
 /* ---- cmd_help.c ---- */
 
+/* Finds the verb among the words of a command line, behind options that it has: its place; 1: none
+ * is there, or it is the first word. */
+int dv_cli_verb_place(const struct dv_cli *cli, int argc, char *const *argv);
 /* Finds a verb. NULL: there is none, which is printed with the verb that was perhaps meant. */
 const struct dv_cli_verb *dv_cli_verb_find(const char *name);
 /* Prints all about one verb on standard output. */
@@ -317,6 +321,7 @@ void dv_cli_complete(const dv_str *words, size_t n_words, struct dv_arena *arena
 
 enum dv_exit dv_cmd_get(struct dv_cli *cli);
 enum dv_exit dv_cmd_watch(struct dv_cli *cli);
+enum dv_exit dv_cmd_wait(struct dv_cli *cli);
 enum dv_exit dv_cmd_describe(struct dv_cli *cli);
 enum dv_exit dv_cmd_apply(struct dv_cli *cli);
 enum dv_exit dv_cmd_delete(struct dv_cli *cli);

@@ -1,6 +1,7 @@
 /* davit.c - davit: finds the verb, reads its options, runs it. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -47,12 +48,32 @@ static bool may_run(const struct dv_cli *cli, const char *verb)
     return !cli->is_plugin;
 }
 
+/* Where davitd is unless --socket says otherwise. */
+static dv_str default_socket(void)
+{
+    const char *socket = getenv("DAVIT_SOCKET");
+
+    return socket && socket[0] ? dv_str_from_c(socket) : DV_STR("/run/davit/davit.sock");
+}
+
+/* The words but for the verb: options may stand before it. */
+static char **other_words(int argc, char **argv, int place, struct dv_arena *arena)
+{
+    char **words = DV_NEW_ARRAY(arena, char *, (size_t)argc);
+    int n = 0;
+
+    for (int i = 1; i < argc; i++)
+        if (i != place)
+            words[n++] = argv[i];
+    return words;
+}
+
 int main(int argc, char **argv)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     struct dv_cli cli = {
         .arena = arena,
-        .socket = DV_STR("/run/davit/davit.sock"),
+        .socket = default_socket(),
         .has_headers = true,
         .timeout_ms = TIMEOUT_DEFAULT_MS,
         .kubelet_dir = DV_STR("/var/lib/kubelet"),
@@ -63,6 +84,7 @@ int main(int argc, char **argv)
     const struct dv_cli_verb *verb;
     bool wants_help = false;
     struct dv_err err;
+    int place;
 
     if (argc < 2) {
         (void)dv_cmd_help(&cli); /* cannot fail without words */
@@ -72,10 +94,12 @@ int main(int argc, char **argv)
         return (int)dv_cmd_help(&cli);
     if (strcmp(argv[1], "--version") == 0)
         return (int)dv_cmd_version(&cli);
-    verb = dv_cli_verb_find(argv[1]);
+    place = dv_cli_verb_place(&cli, argc, argv);
+    verb = dv_cli_verb_find(argv[place]);
     if (!verb || !may_run(&cli, verb->name))
         return DV_EXIT_USAGE;
-    if (!dv_cli_parse(&cli, verb, argc - 2, argv + 2, &wants_help, &err))
+    if (!dv_cli_parse(&cli, verb, argc - 2, other_words(argc, argv, place, arena), &wants_help,
+                      &err))
         return (int)dv_cli_complain_usage(verb->name, "%s", err.msg);
     if (wants_help) {
         dv_cli_print_help(verb);

@@ -19,6 +19,15 @@ static const char watch_help[] = KINDS "\n\n"
                                        "  davit watch claims -A\n"
                                        "  davit watch pod train-0 -o yaml";
 
+static const char wait_help[] =
+    "Waits until every object that is named is as --for says, and ends with 1 when that takes "
+    "longer\n"
+    "than --timeout. An object that is not there is a failure, but with --for delete.\n\n"
+    "  davit wait pod/train-0 --for condition=Ready --timeout 5m\n"
+    "  davit wait claims -l job=train --for 'jsonpath={.status.allocation}'\n"
+    "  davit wait pod train-0 --for jsonpath='{.status.phase}'=Succeeded\n"
+    "  davit wait pod train-0 --for delete";
+
 static const char describe_help[] = KINDS "Without a name: all of the namespace.\n\n"
                                           "  davit describe claim gpu-claim\n"
                                           "  davit describe node/n1";
@@ -152,7 +161,13 @@ static const char admit_help[] =
     "waits;\n"
     "--wait SECONDS says for how long. Exit status 3: the pod was refused.";
 
-static const char options_help[] = "Plugins that want to be asked before a start are asked now.";
+static const char options_help[] = "Plugins that want to be asked before a start are asked now. A "
+                                   "pod with one container needs no\n"
+                                   "-c. --as prints options for the command line of an engine, or "
+                                   "for runc what goes into the config\n"
+                                   "of a bundle.\n\n"
+                                   "  davit options train-0\n"
+                                   "  podman run $(davit options train-0 --as podman) IMAGE";
 
 static const char container_help[] =
     "Where davitd has no container runtime it starts no containers: whoever does tells it, and "
@@ -278,6 +293,9 @@ const struct dv_cli_verb dv_verbs[] = {
     {"watch", "KIND [NAME]",
      "get -w: objects, and every change of them",
      watch_help, "output everywhere select managed", dv_cmd_watch, DV_PEER_API},
+    {"wait", "KIND NAME... | KIND/NAME... | KIND -l LABELS",
+     "until objects are as they shall be",
+     wait_help, "everywhere select until", dv_cmd_wait, DV_PEER_API},
     {"describe", "KIND [NAME...] | KIND/NAME...",
      "all that matters of an object, and its events",
      describe_help, "everywhere select here", dv_cmd_describe, DV_PEER_API},
@@ -332,9 +350,9 @@ const struct dv_cli_verb dv_verbs[] = {
     {"release", "[NAMESPACE/]POD",
      "take back all that a pod holds",
      "", "n uid", dv_cmd_release, DV_PEER_DAEMON},
-    {"options", "[NAMESPACE/]POD -c CONTAINER",
+    {"options", "[NAMESPACE/]POD [-c CONTAINER]",
      "what to start a container with",
-     options_help, "n uid c", dv_cmd_options, DV_PEER_DAEMON},
+     options_help, "n uid c as", dv_cmd_options, DV_PEER_DAEMON},
     {"container", "started [NAMESPACE/]POD CONTAINER | ended [NAMESPACE/]POD CONTAINER",
      "tell that a container runs, or has ended",
      container_help, "n uid run", dv_cmd_container, DV_PEER_DAEMON},

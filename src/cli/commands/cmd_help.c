@@ -2,10 +2,29 @@
 #include <stdio.h>
 
 #include "base/buf.h"
+#include "base/err.h"
 #include "base/str.h"
 #include "cli/cli.h"
 
 #define HELP_BYTES_MAX (1u << 20)
+
+int dv_cli_verb_place(const struct dv_cli *cli, int argc, char *const *argv)
+{
+    for (int i = 2; argv[1][0] == '-' && i < argc; i++)
+        for (size_t k = 0; k < dv_n_verbs; k++) {
+            struct dv_cli trial = *cli;
+            bool wants_help = false;
+            struct dv_err err;
+
+            /* a word like a verb may be the value of an option: what is before must be options of
+             * the verb, and nothing else */
+            if (strcmp(argv[i], dv_verbs[k].name) == 0 &&
+                dv_cli_parse(&trial, &dv_verbs[k], i - 1, argv + 1, &wants_help, &err) &&
+                trial.n_words == 0 && !trial.has_command)
+                return i;
+        }
+    return 1;
+}
 
 const struct dv_cli_verb *dv_cli_verb_find(const char *name)
 {

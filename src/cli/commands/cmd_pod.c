@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "cli/cli.h"
 #include "cli/client/pod_ref.h"
+#include "cli/commands/options_as.h"
 #include "proto/davit_node_v1.pb-c.h"
 #include "json/json.h"
 
@@ -162,14 +163,14 @@ enum dv_exit dv_cmd_options(struct dv_cli *cli)
 
     if (!pod_ref(cli, "options", &ref))
         return DV_EXIT_USAGE;
-    if (cli->container.n == 0)
-        return dv_cli_complain_usage("options", "name the container with -c");
     request.pod = &ref;
     request.container = dv_str_to_c(cli->container, cli->arena);
     response = dv_cli_call(cli, "/davit.node.v1.Node/ContainerOptions", &request.base,
                            &node_v1__container_options_response__descriptor, &exit);
     if (!response)
         return exit;
+    if (cli->as.n > 0)
+        return dv_cli_print_options_as(cli, response);
     if (!dv_cli_is_table(cli))
         dv_cli_print_message(cli, &response->base);
     else

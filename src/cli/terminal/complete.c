@@ -12,6 +12,9 @@
 
 /* How long a Tab waits for names of objects. */
 #define NAMES_SECONDS "2"
+/* Names of resources and drivers, a line each; without blanks, at which shells split it. */
+#define RESOURCES                                                                                  \
+    "jsonpath={range.resources[*]}{.name}{\"\\n\"}{end}{range.pools[*]}{.driver}{\"\\n\"}{end}"
 
 /* A command line, and its last word, which is being written. */
 struct line {
@@ -165,6 +168,14 @@ static bool offer_token(const struct line *line, dv_str token)
         offer_names(line, dv_str_slice(kind, 0, dv_str_find_char(kind, ',')));
     else if (dv_str_eq(token, DV_STR("POD")))
         offer_names(line, DV_STR("pods"));
+    else if (dv_str_eq(token, DV_STR("NAMESPACE/]POD")))
+        dv_buf_add_c(line->buf, ":words status -o name --timeout " NAMES_SECONDS "\n");
+    else if (dv_str_eq(token, DV_STR("NAMESPACE/]NAME")))
+        dv_buf_add_c(line->buf, ":words claim list -o name --timeout " NAMES_SECONDS "\n");
+    else if (dv_str_starts_with(token, DV_STR("RESOURCE")))
+        dv_buf_add_c(line->buf, ":words devices -o " RESOURCES " --timeout " NAMES_SECONDS "\n");
+    else if (dv_str_eq(token, DV_STR("ID")) && line->verb->peer == DV_PEER_DAEMON)
+        dv_buf_add_c(line->buf, ":words leases -o name --timeout " NAMES_SECONDS "\n");
     else if (dv_str_starts_with(token, DV_STR("VERB")))
         offer_verbs(line);
     else if (dv_str_starts_with(token, DV_STR("FILE")))

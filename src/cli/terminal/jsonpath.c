@@ -440,8 +440,8 @@ static bool read_template(struct reading *r, const struct dv_json *current, unsi
         skip_blanks(r);
         if (take_text(r, "end}"))
             return depth > 0 || fail(r, "an end without a range");
-        if (take_text(r, "range ") ? !read_range(r, current, depth, is_printed)
-                                   : !read_values(r, current, is_printed))
+        if (take_text(r, "range") ? !read_range(r, current, depth, is_printed)
+                                  : !read_values(r, current, is_printed))
             return false;
     }
     return depth == 0 || fail(r, "a range has no {end}");

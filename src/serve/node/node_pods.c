@@ -354,6 +354,30 @@ static void on_start_cancelled(void *ctx, struct dv_server_call *call)
     dv_pods_cancel_start(&pending->start);
 }
 
+/* Chooses the only container of the pod. Where there are more, the caller has to name one: the call
+ * has failed. */
+static bool choose_container(struct pending *pending)
+{
+    struct dv_arena *arena = dv_server_call_arena(pending->call);
+    struct dv_pod_view view;
+    dv_str names = DV_STR("");
+    struct dv_err err;
+
+    if (!dv_pods_find(pending->server->node->pods, &pending->ref, &view))
+        return true; /* that there is no such pod is told as with a name */
+    for (size_t i = 0; i < view.spec->n_containers; i++)
+        names = dv_str_printf(arena, "%.*s%s%.*s", DV_FMT(names), i > 0 ? ", " : "",
+                              DV_FMT(view.spec->containers[i].name));
+    if (view.spec->n_containers != 1) {
+        (void)dv_fail(&err, DV_INVALID_ARGUMENT, "name one of the pod's containers: %.*s",
+                      DV_FMT(names));
+        fail(pending, &err);
+        return false;
+    }
+    pending->container = dv_str_copy(view.spec->containers[0].name, arena);
+    return true;
+}
+
 void dv_node_handle_options(void *ctx, struct dv_server_call *call, dv_str bytes)
 {
     const NodeV1__ContainerOptionsRequest *request =
@@ -365,6 +389,8 @@ void dv_node_handle_options(void *ctx, struct dv_server_call *call, dv_str bytes
     pending = new_pending(ctx, call);
     pending->ref = dv_node_ref(request->pod);
     pending->container = dv_str_from_c(request->container);
+    if (pending->container.n == 0 && !choose_container(pending))
+        return;
     pending->start.done = on_started;
     dv_server_call_on_cancel(call, on_start_cancelled, pending);
     dv_pods_start_container(pending->server->node->pods, &pending->start, &pending->ref,

@@ -68,7 +68,7 @@ def complete(shell, line, folder, config):
         ("davit get slic", ["slices"]),
         ("davit get pods,cla", ["pods,claims", "pods,classes"]),
         ("davit state ", ["backup", "export", "import", "restore"]),
-        ("davit get pods -o ", ["json", "name", "wide", "yaml"]),
+        ("davit get pods -o ", ["json", "jsonpath=", "name", "wide", "yaml"]),
         ("davit get pods --no-h", ["--no-headers"]),
         ("davit help stat", ["state", "status"]),
         ("davit nosuchverb ", []),

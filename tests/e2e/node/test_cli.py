@@ -185,6 +185,49 @@ def test_admit_options_release(node, gpus, pod_file):
     assert done.returncode == 0 and "no such pod" in done.stdout
 
 
+def test_options_in_the_words_of_engines(node, gpus):
+    assert node.admit(pod("one", ("main", {GPU: 1}))).admitted
+    shown = node.davit("options", "one").stdout.splitlines()  # its only container
+    device = next(line.split()[1] for line in shown if line.startswith("device"))
+    for engine in ("podman", "docker", "nerdctl"):
+        words = node.davit("options", "one", "--as", engine).stdout.split()
+        assert any(word.endswith(f"{device}:{device}:rw") or device in word for word in words), words
+        assert any("DEVICES_GPU" in word for word in words) and "IMAGE" not in words, words
+    done = node.davit("options", "one", "--as", "lxc")
+    assert done.returncode == 1 and "lxc" in done.stderr
+    assert node.admit(pod("two", ("main", {GPU: 1}), ("log", {}))).admitted
+    done = node.davit("options", "two")
+    assert done.returncode == 1 and "name one of the pod's containers: main, log" in done.stderr
+
+
+def test_the_socket_of_the_environment_and_options_before_the_verb(node, gpus):
+    davit = os.path.join(folder_of("DAVIT_BUILD"), "davit")
+
+    def run(*words, **env):
+        return subprocess.run([davit, *words], capture_output=True, text=True, timeout=20,
+                              env={**os.environ, **env}, check=False)
+
+    want = node.davit("plugins", "-o", "name").stdout
+    assert run("plugins", "-o", "name", DAVIT_SOCKET=node.socket).stdout == want
+    assert run("--socket", node.socket, "-o", "name", "plugins").stdout == want
+    assert run(f"--socket={node.socket}", "plugins", "-o", "name").stdout == want
+    other = run("--socket", node.socket, "plugins", "-o", "name", DAVIT_SOCKET="/nowhere")
+    assert other.stdout == want  # what is said counts more than the environment
+    assert run("--socket", "status", "plugins").returncode == 4  # a value that is called like a verb
+    assert run("--nothing", "plugins").returncode == 2
+
+
+def test_a_user_without_permission_is_told_what_helps(node):
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to be somebody else")
+    done = subprocess.run(
+        [os.path.join(folder_of("DAVIT_BUILD"), "davit"), "status", "--socket", node.socket],
+        capture_output=True, text=True, timeout=20, user=65534, group=65534, extra_groups=[],
+        check=False)
+    assert done.returncode == 4
+    assert "is for root alone" in done.stderr or "you are not in the group" in done.stderr, done
+
+
 def test_admit_from_standard_input_as_yaml_and_json(node, gpus):
     done = node.davit("admit", "-f", "-", stdin=POD_YAML)
     assert done.returncode == 0, done
@@ -356,7 +399,6 @@ def test_a_verb_far_from_all_is_not_guessed():
         (["release"], "name one pod, or give --uid"),
         (["release", "a", "--uid", "b"], "name one pod, or give --uid"),
         (["release", "a", "b"], "name one pod, or give --uid"),
-        (["options", "a"], "name the container with -c"),
         (["options", "-c", "x"], "name one pod, or give --uid"),
         (["state"], "say backup FILE, restore FILE, import or export"),
         (["state", "destroy"], "say backup FILE, restore FILE, import or export"),

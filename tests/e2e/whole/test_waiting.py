@@ -1,0 +1,33 @@
+"""davit wait: until objects are as they shall be."""
+
+import threading
+
+from nodes import run_davit
+from servers import CLAIMS, PODS
+from whole_nodes import CLASSES, claim, device_class, pod
+
+
+def wait(node, *words):
+    return run_davit("wait", *words, "--kubeconfig", node.kubeconfig, timeout=60)
+
+
+def test_waiting_for_a_condition_a_value_and_an_end(node, driver):
+    api = node.api()
+    api.must("POST", CLASSES, device_class())
+    api.must("POST", CLAIMS, claim("c1"))
+    done = wait(node, "claim/c1", "--for", "jsonpath={.status.allocation}", "--timeout", "1")
+    assert done.returncode == 1 and "resourceclaim/c1 is not so within the time" in done.stderr, done
+    api.must("POST", PODS, pod("p1", of_claim="c1"))
+    done = wait(node, "pod", "p1", "--for", "condition=davit.node/DevicesReady", "--timeout", "30")
+    assert (done.returncode, done.stdout) == (0, "condition met\n"), done
+    done = wait(node, "claims", "--for", "jsonpath={.status.allocation.devices.results[0].request}=r")
+    assert done.returncode == 0, done
+    later = threading.Timer(0.5, lambda: node.api().must("DELETE", f"{PODS}/p1"))
+    later.start()
+    done = wait(node, "pod/p1", "--for=delete", "--timeout", "30")
+    later.join()
+    assert (done.returncode, done.stdout) == (0, "gone\n"), done
+    assert wait(node, "pod/p1", "--for=delete").returncode == 0
+    done = wait(node, "pod/p1", "--for=condition=Ready")
+    assert done.returncode == 1 and "not found" in done.stderr, done
+    assert wait(node, "pod/p1", "--for=Ready").returncode == 2
