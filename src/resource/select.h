@@ -9,6 +9,7 @@
 #include "base/str.h"
 
 struct dv_api_device_taint_rule;
+struct dv_api_label_selector;
 struct dv_api_node_selector;
 struct dv_arena;
 struct dv_err;
@@ -22,6 +23,10 @@ struct dv_field_selector;
  * DV_INVALID_ARGUMENT with the reference's message. */
 struct dv_label_selector *dv_label_selector_parse(dv_str text, struct dv_arena *arena,
                                                   struct dv_err *err);
+/* Makes the selector that an object of the API has, in `arena`; keeps its texts. NULL: an operator
+ * that is none, which matches nothing. */
+struct dv_label_selector *dv_label_selector_of(const struct dv_api_label_selector *selector,
+                                               struct dv_arena *arena);
 bool dv_label_selector_matches(const struct dv_label_selector *selector,
                                const struct dv_str_entry *labels, size_t n_labels);
 bool dv_label_selector_is_empty(const struct dv_label_selector *selector);

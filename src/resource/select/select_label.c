@@ -381,6 +381,54 @@ struct dv_label_selector *dv_label_selector_parse(dv_str text, struct dv_arena *
     return NULL;
 }
 
+/* ---- selectors of objects ---- */
+
+static bool add_expression(struct dv_label_selector *selector,
+                           const struct dv_api_label_selector_requirement *from,
+                           struct dv_arena *arena)
+{
+    static const struct {
+        dv_str name;
+        enum label_op op;
+    } operators[] = {
+        {DV_STR_INIT("In"),           OP_IN    },
+        {DV_STR_INIT("NotIn"),        OP_NOT_IN},
+        {DV_STR_INIT("Exists"),       OP_EXISTS},
+        {DV_STR_INIT("DoesNotExist"), OP_ABSENT},
+    };
+
+    for (size_t i = 0; i < DV_COUNT(operators); i++) {
+        struct requirement *requirement;
+
+        if (!dv_str_eq(operators[i].name, from->operator))
+            continue;
+        requirement = dv_vec_add_in(&selector->all, arena);
+        *requirement = (struct requirement){.key = from->key, .op = operators[i].op};
+        for (size_t k = 0; k < from->n_values; k++)
+            *dv_vec_add_in(&requirement->values, arena) = from->values[k];
+        sort_values(requirement);
+        return true;
+    }
+    return false;
+}
+
+struct dv_label_selector *dv_label_selector_of(const struct dv_api_label_selector *selector,
+                                               struct dv_arena *arena)
+{
+    struct dv_label_selector *made = DV_NEW(arena, struct dv_label_selector);
+
+    for (size_t i = 0; i < selector->n_match_labels; i++) {
+        struct requirement *requirement = dv_vec_add_in(&made->all, arena);
+
+        *requirement = (struct requirement){.key = selector->match_labels[i].key, .op = OP_IN};
+        *dv_vec_add_in(&requirement->values, arena) = selector->match_labels[i].value;
+    }
+    for (size_t i = 0; i < selector->n_match_expressions; i++)
+        if (!add_expression(made, &selector->match_expressions[i], arena))
+            return NULL;
+    return made;
+}
+
 /* ---- matching ---- */
 
 static bool has_value(const struct requirement *requirement, dv_str value)
