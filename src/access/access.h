@@ -17,6 +17,7 @@ struct dv_access;
 struct dv_api_policy_rule;
 struct dv_api_user_info;
 struct dv_arena;
+struct dv_kind;
 struct dv_object;
 
 /* What a user asks to be allowed: a verb on a resource, or on a path. */
@@ -50,5 +51,28 @@ dv_str dv_access_reason(const struct dv_access *access, const struct dv_api_user
 struct dv_api_policy_rule *dv_access_rules(const struct dv_access *access,
                                            const struct dv_api_user_info *user, dv_str namespace,
                                            struct dv_arena *arena, size_t *n);
+
+/* ---- who may give rights ---- */
+
+/* A write of a role or a binding that is about to happen. */
+struct dv_access_write {
+    const struct dv_kind *kind;
+    dv_str namespace;
+    dv_str name;       /* in the request's path; empty: a creation */
+    const void *old;   /* NULL: there is none */
+    const void *value; /* with its defaults */
+};
+
+struct dv_access_denial {
+    dv_str reason;       /* what follows "is forbidden: " */
+    dv_str missing_role; /* not empty: the binding's role is not there, which is answered by 404 */
+};
+
+/* Whether the user may make that write: nobody may give rights that it does not have itself, unless
+ * it may `escalate` the role or `bind` it. False: *denial, in `arena`, says why. */
+DV_CHECKED bool dv_access_check_write(const struct dv_access *access,
+                                      const struct dv_api_user_info *user,
+                                      const struct dv_access_write *write, struct dv_arena *arena,
+                                      struct dv_access_denial *denial);
 
 #endif
