@@ -14,6 +14,7 @@
 #include "base/str.h"
 
 struct dv_access;
+struct dv_api_cluster_role;
 struct dv_api_policy_rule;
 struct dv_api_user_info;
 struct dv_arena;
@@ -74,5 +75,34 @@ DV_CHECKED bool dv_access_check_write(const struct dv_access *access,
                                       const struct dv_api_user_info *user,
                                       const struct dv_access_write *write, struct dv_arena *arena,
                                       struct dv_access_denial *denial);
+
+/* ---- roles that are made of others ---- */
+
+/* Returns the rules that a ClusterRole with an aggregationRule shall have, in `arena`: those of the
+ * roles that its selectors select, each once. `roles` are all ClusterRoles, in any order; the rules
+ * refer to them. No rules: it keeps those that others have given it. */
+struct dv_api_policy_rule *dv_access_aggregate(const struct dv_api_cluster_role *role,
+                                               const struct dv_api_cluster_role *const *roles,
+                                               size_t n_roles, struct dv_arena *arena, size_t *n);
+
+/* ---- the roles and bindings that always exist ---- */
+
+struct dv_access_default {
+    const struct dv_kind *kind;
+    void *value; /* of that kind */
+};
+
+/* Reads them into `arena`. */
+struct dv_access_default *dv_access_defaults(struct dv_arena *arena, size_t *n);
+/* What has to be done to a stored object so that it is at least what the default says: rules,
+ * subjects, labels and annotations are added, and never removed. */
+enum dv_access_repair {
+    DV_ACCESS_FINE,    /* nothing; also when its annotation says that it is somebody else's */
+    DV_ACCESS_CHANGED, /* *merged is to be written */
+    DV_ACCESS_OTHER,   /* a binding to another role: it is to be removed, and made anew */
+};
+/* `merged` is a struct of the kind; it refers to both, and to `arena`. */
+enum dv_access_repair dv_access_repair(const struct dv_access_default *wanted, const void *stored,
+                                       struct dv_arena *arena, void *merged);
 
 #endif
