@@ -61,7 +61,8 @@ struct dv_control_options {
      * does. */
     bool watches_nodes;
     /* What vouches for the API's server, as PEM, for a config map in each namespace; kept. p is
-     * NULL: somebody else sees to that, and to default service accounts. */
+     * NULL: somebody else sees to that, to default service accounts, and to ClusterRoles that are
+     * made of others. */
     dv_str root_ca;
     /* Whether something is prepared for the pod, which the API has forgotten (a deletion by force),
      * or never had: then what is reserved for it stays. May be NULL. */

@@ -62,6 +62,7 @@ enum dv_control_view {
     DV_CONTROL_NAMESPACES,
     DV_CONTROL_ACCOUNTS,
     DV_CONTROL_CONFIG_MAPS,
+    DV_CONTROL_CLUSTER_ROLES,
     DV_N_CONTROL_VIEWS,
 };
 
@@ -72,6 +73,7 @@ enum dv_control_queue {
     DV_CONTROL_RULE_QUEUE,
     DV_CONTROL_NODE_QUEUE,
     DV_CONTROL_ACCOUNT_QUEUE, /* of namespaces */
+    DV_CONTROL_ROLE_QUEUE,    /* of ClusterRoles that are made of others */
     DV_N_CONTROL_QUEUES,
 };
 
@@ -171,5 +173,11 @@ void dv_control_account_changed(void *ctx, struct dv_object *old, struct dv_obje
 void dv_control_config_map_changed(void *ctx, struct dv_object *old, struct dv_object *now);
 size_t dv_account_job_bytes(void);
 void dv_account_job_run(struct dv_queue_item *item);
+
+/* ---- ClusterRoles that are made of others (role_job.c) ---- */
+
+void dv_control_cluster_role_changed(void *ctx, struct dv_object *old, struct dv_object *now);
+size_t dv_role_job_bytes(void);
+void dv_role_job_run(struct dv_queue_item *item);
 
 #endif
