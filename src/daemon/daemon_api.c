@@ -106,7 +106,7 @@ bool dv_daemon_api_is_settled(const struct dv_daemon_api *api)
     for (size_t i = 0; i < DV_COUNT(namespaces); i++)
         if (!dv_embedded_get(api->embedded, dv_kind(DV_KIND_NAMESPACE), DV_STR_NONE, namespaces[i]))
             return false;
-    return true;
+    return !api->kube || dv_kube_is_settled(api->kube);
 }
 
 dv_str dv_daemon_api_root_ca(const struct dv_daemon_api *api)

@@ -1,7 +1,8 @@
 /* auth.h - who may do what with the API. Pure.
  *
  * A user is what a token or a certificate says: a name, groups, and what else is known. Five kinds
- * of them exist, told apart by their groups:
+ * of them exist, told apart by their groups; the first four are davit's own, and no role widens
+ * what they may:
  *
  *     system:masters   all
  *     system:nodes     "system:node:N": what the node program of node N needs, as the reference's
@@ -11,7 +12,8 @@
  *                      driver that was broken into must not reach beyond its node.
  *     davit:node-proxies  "davit:node-proxy:N": the API itself, as a client of node N's own API:
  *                      may have what that serves (nodes/proxy), and nothing of this API
- *     all others       may look at what the API offers, and ask who they are
+ *     all others       service accounts, and whoever a certificate names: what roles and bindings
+ *                      say (access.h), and version and health
  *
  * What depends on the content of a write is asked by dv_auth_check_write, just before it. */
 #ifndef DV_SERVE_AUTH_H
@@ -23,6 +25,7 @@
 #include "base/defs.h"
 #include "base/str.h"
 
+struct dv_access;
 struct dv_api_resource_claim;
 struct dv_api_token_request_spec;
 struct dv_api_user_info;
@@ -115,8 +118,9 @@ struct dv_auth_request {
     dv_str field_selector;
 };
 
-/* Whether an object is related to a node: a pod that runs there, a claim, secret, config map or
- * service account that such a pod uses (mirror pods do not count), or a slice of the node. */
+/* Whether an object is related to a node: a pod that runs there, a
+ * claim, secret, config map or service account that such a pod uses (mirror pods do not count), or
+ * a slice of the node. */
 struct dv_auth_relations {
     bool (*is_of_node)(void *ctx, dv_str node, const struct dv_auth_request *request);
     /* Whether a slice, or an allocated claim, belongs to the driver on that node (empty: on none).
@@ -124,6 +128,7 @@ struct dv_auth_relations {
     bool (*is_of_driver)(void *ctx, dv_str node, dv_str driver,
                          const struct dv_auth_request *request);
     void *ctx;
+    const struct dv_access *access; /* the roles and bindings that there are; NULL: none */
 };
 
 /* Decides whether the user may do that. *reason, in `arena`, is what follows the refusal; it may be
@@ -132,6 +137,13 @@ DV_CHECKED bool dv_auth_decide(const struct dv_api_user_info *user,
                                const struct dv_auth_request *request,
                                const struct dv_auth_relations *relations, struct dv_arena *arena,
                                dv_str *reason);
+
+/* Returns which binding allows that, in `arena`; empty for users whose rights are not by roles. */
+dv_str dv_auth_allowed_by(const struct dv_api_user_info *user,
+                          const struct dv_auth_request *request,
+                          const struct dv_auth_relations *relations, struct dv_arena *arena);
+/* Whether the rights of the user are those that roles and bindings give it. */
+bool dv_auth_is_by_roles(const struct dv_api_user_info *user);
 
 /* A write that is about to happen. */
 struct dv_auth_change {
@@ -153,6 +165,7 @@ struct dv_auth_denial {
     dv_str reason;
     /* "node": the write is about a node that does not exist, which is answered by 404. */
     dv_str missing;
+    dv_str missing_group;
     dv_str missing_name;
 };
 

@@ -56,6 +56,10 @@ struct dv_kube *dv_kube_open(const struct dv_kube_options *options);
  * answered; the embedded API must still run. `closed` may be NULL. */
 void dv_kube_close(struct dv_kube *kube, dv_closed_fn *closed, void *ctx);
 
+/* Whether the roles and bindings that always exist have been made: before that service accounts may
+ * do nothing. */
+bool dv_kube_is_settled(const struct dv_kube *kube);
+
 /* Answers the call, now or later. False: it is for /metrics, the client may see them, and the
  * caller has to print them. */
 bool dv_kube_handle(struct dv_kube *kube, struct dv_rest_call *call,

@@ -3,6 +3,7 @@
 
 #include <stddef.h>
 
+#include "access/access.h"
 #include "base/arena.h"
 #include "base/buf.h"
 #include "resource/resource.h"
@@ -229,28 +230,77 @@ static bool may_see_node(enum dv_auth_scope scope, dv_str node,
            dv_str_eq(request->path, DV_STR("/davit/v1/node")) && dv_str_eq(request->name, node);
 }
 
-static bool is_path_open(const struct dv_api_user_info *user, const struct dv_auth_request *request)
+/* Whether everybody may see it, whatever roles say: who watches davitd needs no rights for that. */
+static bool is_path_open_to_all(const struct dv_auth_request *request)
 {
-    static const dv_str to_all[] = {
+    static const dv_str paths[] = {
         DV_STR_INIT("/version"),
         DV_STR_INIT("/healthz"),
         DV_STR_INIT("/livez"),
         DV_STR_INIT("/readyz"),
     };
-    static const dv_str to_known[] = {DV_STR_INIT("/api"), DV_STR_INIT("/apis"),
-                                      DV_STR_INIT("/openapi")};
 
-    if (!dv_str_eq(request->verb, DV_STR("get")))
-        return false;
-    for (size_t i = 0; i < DV_COUNT(to_all); i++)
-        if (dv_str_eq(request->path, to_all[i]))
-            return true;
-    if (!dv_auth_is_in(user, DV_STR(DV_GROUP_AUTHENTICATED)))
-        return false;
-    for (size_t i = 0; i < DV_COUNT(to_known); i++)
-        if (is_under(request->path, to_known[i]))
-            return true;
+    for (size_t i = 0; i < DV_COUNT(paths); i++)
+        if (dv_str_eq(request->path, paths[i]))
+            return dv_str_eq(request->verb, DV_STR("get"));
     return false;
+}
+
+/* Whether the path says what the API offers, which all of davit's own users may see. */
+static bool is_discovery(const struct dv_auth_request *request)
+{
+    static const dv_str paths[] = {DV_STR_INIT("/api"), DV_STR_INIT("/apis"),
+                                   DV_STR_INIT("/openapi")};
+
+    for (size_t i = 0; i < DV_COUNT(paths); i++)
+        if (is_under(request->path, paths[i]))
+            return dv_str_eq(request->verb, DV_STR("get"));
+    return false;
+}
+
+/* ---- roles ---- */
+
+static struct dv_access_request as_access(const struct dv_auth_request *request)
+{
+    return (struct dv_access_request){
+        .verb = request->verb,
+        .path = request->path,
+        .group = request->group,
+        .resource = request->resource,
+        .subresource = request->subresource,
+        .namespace = request->namespace,
+        .name = request->name,
+    };
+}
+
+bool dv_auth_is_by_roles(const struct dv_api_user_info *user)
+{
+    dv_str node, driver;
+
+    return dv_auth_scope(user, &node, &driver) == DV_SCOPE_NONE &&
+           !dv_auth_is_in(user, DV_STR(DV_GROUP_NODE_PROXIES));
+}
+
+static bool decide_by_roles(const struct dv_auth_question *q)
+{
+    struct dv_access_request request = as_access(q->request);
+
+    if (!q->relations || !q->relations->access)
+        return false;
+    if (dv_access_allows(q->relations->access, q->user, &request))
+        return true;
+    return dv_auth_refuse(q, dv_access_reason(q->relations->access, q->user, &request, q->arena));
+}
+
+dv_str dv_auth_allowed_by(const struct dv_api_user_info *user,
+                          const struct dv_auth_request *request,
+                          const struct dv_auth_relations *relations, struct dv_arena *arena)
+{
+    struct dv_access_request asked = as_access(request);
+
+    if (!dv_auth_is_by_roles(user) || !relations->access)
+        return DV_STR_NONE;
+    return dv_access_reason(relations->access, user, &asked, arena);
 }
 
 bool dv_auth_decide(const struct dv_api_user_info *user, const struct dv_auth_request *request,
@@ -268,9 +318,13 @@ bool dv_auth_decide(const struct dv_api_user_info *user, const struct dv_auth_re
     *reason = DV_STR_NONE;
     if (scope == DV_SCOPE_ADMIN)
         return true;
+    if (request->path.n && is_path_open_to_all(request))
+        return true;
+    if (dv_auth_is_by_roles(user))
+        return decide_by_roles(&q);
     if (request->path.n)
-        return may_see_node(scope, q.node, request) || is_path_open(user, request);
-    if (dv_auth_is_in(user, DV_STR(DV_GROUP_AUTHENTICATED)) && is_about_oneself(&q))
+        return may_see_node(scope, q.node, request) || is_discovery(request);
+    if (is_about_oneself(&q))
         return true;
     if (scope == DV_SCOPE_NONE)
         return is_proxy_of_node(&q);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "access/access.h"
 #include "base/arena.h"
 #include "base/defs.h"
 #include "base/list.h"
@@ -86,6 +87,7 @@ struct dv_kube *dv_kube_open(const struct dv_kube_options *options)
     if (options->metrics)
         add_metrics(kube, options->metrics);
     dv_kube_open_quota(kube);
+    dv_kube_open_access(kube);
     dv_embedded_set_token_maker(options->embedded, dv_kube_make_own_token, kube);
     dv_embedded_set_reviewer(options->embedded, dv_kube_review_own, kube);
     return kube;
@@ -102,6 +104,7 @@ static void close_if_idle(struct dv_task *task)
     if (kube->n_calls)
         return;
     dv_quota_free(kube->quota);
+    dv_access_free(kube->access);
     dv_watch_shares_fini(&kube->watch_shares);
     dv_event_cache_free(kube->cache);
     dv_documents_free(kube->documents);
@@ -127,6 +130,7 @@ void dv_kube_close(struct dv_kube *kube, dv_closed_fn *closed, void *ctx)
     dv_kube_end_watches(kube);
     dv_kube_end_peer_calls(kube);
     dv_kube_close_quota(kube);
+    dv_kube_close_access(kube);
     if (!kube->n_calls)
         dv_task_post(&kube->close_task, kube->options.loop, close_if_idle);
 }

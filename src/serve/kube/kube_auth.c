@@ -200,6 +200,9 @@ void dv_kube_admit(struct dv_request *request, const struct dv_object *old, cons
             DV_PROBLEM_FORBIDDEN, DV_STR_NONE, DV_STR("the token was revoked meanwhile")};
         return;
     }
+    if (scope == DV_SCOPE_NONE && !dv_kube_admit_by_roles(call, old, value))
+        *dv_vec_add_in(problems, problems->arena) =
+            (struct dv_problem){DV_PROBLEM_FORBIDDEN, DV_STR_NONE, call->denial.reason};
     if (scope == DV_SCOPE_NONE)
         dv_auth_check_claim(&call->user, &call->auth, &change, &(struct dv_auth_rights){may, call},
                             problems);

@@ -24,6 +24,7 @@
 #include "serve/wire/kube_render.h"
 #include "serve/wire/kube_route.h"
 
+struct dv_access;
 struct dv_api_resource_slice;
 struct dv_api_status;
 struct dv_arena;
@@ -35,6 +36,7 @@ struct dv_event_cache;
 struct dv_family;
 struct dv_json;
 struct dv_kube_call;
+struct dv_kube_defaults;
 struct dv_pod_stream_options;
 struct dv_rest_call;
 struct dv_rest_client;
@@ -43,6 +45,9 @@ struct dv_token_op;
 
 /* The number of kinds whose objects count for quotas. */
 #define DV_KUBE_QUOTA_KINDS 3u
+
+/* The number of kinds that say who may do what. */
+#define DV_KUBE_ACCESS_KINDS 4u
 
 /* The length of dv_rest_random_token. */
 #define DV_KUBE_SECRET_BYTES 43u
@@ -65,6 +70,11 @@ struct dv_kube {
     struct dv_family *quota_refusals;
     struct dv_quota *quota;
     struct dv_view *quota_views[DV_KUBE_QUOTA_KINDS];
+    struct dv_access *access; /* the roles and bindings that there are */
+    struct dv_view *access_views[DV_KUBE_ACCESS_KINDS];
+    struct dv_kube_defaults *defaults; /* those that are being made; NULL: none */
+    struct dv_timer defaults_again;
+    bool has_defaults; /* those that always exist have been made */
     bool is_closing;
     struct dv_task close_task;
     dv_closed_fn *closed;
@@ -225,6 +235,17 @@ void dv_kube_close_quota(struct dv_kube *kube);
 bool dv_kube_admit_quota(struct dv_kube_call *call, const struct dv_object *old, const void *value,
                          dv_str node, dv_str driver);
 
+/* ---- roles and bindings ---- */
+
+/* Keeps the index of roles and bindings current, and makes those that always exist. */
+void dv_kube_open_access(struct dv_kube *kube);
+void dv_kube_close_access(struct dv_kube *kube);
+/* Whether the call's user, whose rights are by roles, may make this change: nobody gives rights
+ * that it does not have, and who makes an object by an update may create it. False: the call's
+ * denial says why. */
+bool dv_kube_admit_by_roles(struct dv_kube_call *call, const struct dv_object *old,
+                            const void *value);
+
 /* ---- what is done ---- */
 
 /* Serves everything but objects and reviews. */
@@ -246,6 +267,7 @@ void dv_kube_update(struct dv_kube_call *call);
 void dv_kube_patch(struct dv_kube_call *call);
 void dv_kube_delete(struct dv_kube_call *call);
 void dv_kube_review(struct dv_kube_call *call);
+void dv_kube_review_rules(struct dv_kube_call *call);
 void dv_kube_request_token(struct dv_kube_call *call);
 /* Reads the body of a review of `kind`; false: the call has been answered. The next function
  * answers it. */

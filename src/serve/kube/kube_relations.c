@@ -125,7 +125,7 @@ static bool is_of_driver(void *ctx, dv_str node, dv_str driver,
 
 struct dv_auth_relations dv_kube_relations(struct dv_kube *kube)
 {
-    return (struct dv_auth_relations){is_of_node, is_of_driver, kube};
+    return (struct dv_auth_relations){is_of_node, is_of_driver, kube, kube->access};
 }
 
 /* ---- pools ---- */

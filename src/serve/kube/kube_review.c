@@ -2,11 +2,9 @@
  * siblings (may they), TokenReview (is this a token). */
 #include "base/arena.h"
 #include "base/buf.h"
-#include "base/err.h"
 #include "resource/resource.h"
 #include "resource/status.h"
 #include "rest/rest.h"
-#include "serve/auth/auth_rules.h"
 #include "serve/kube/kube_call.h"
 #include "serve/tokens.h"
 #include "serve/wire/kube_body.h"
@@ -184,7 +182,7 @@ static void decide(struct dv_kube *kube, const struct dv_api_user_info *user,
     *status = (struct dv_api_subject_access_review_status){0};
     status->allowed = dv_auth_decide(user, wish, &relations, arena, &status->reason);
     if (status->allowed)
-        status->reason = DV_STR_NONE;
+        status->reason = dv_auth_allowed_by(user, wish, &relations, arena);
 }
 
 /* Reads what a review asks for: a resource or a path. False: it has neither or both, and the call
@@ -261,6 +259,19 @@ void dv_kube_review_own(void *ctx, struct dv_user_review *review, struct dv_aren
     }
 }
 
+/* A local review is about its own namespace: who may make one there may not ask about others. */
+static bool is_local(struct dv_kube_call *call, const struct dv_auth_request *wish)
+{
+    if (call->route.review != DV_REVIEW_LOCAL_ACCESS ||
+        (!wish->path.n && dv_str_eq(wish->namespace, call->route.namespace)))
+        return true;
+    dv_kube_reply_status(
+        call, dv_status_bad_request(call->arena,
+                                    "spec.resourceAttributes.namespace must match namespace: %.*s",
+                                    DV_FMT(call->route.namespace)));
+    return false;
+}
+
 static void review_access(struct dv_kube_call *call, dv_str name)
 {
     const struct dv_body_kind kind = {name, DV_STR(AUTHZ), DV_STR("v1"),
@@ -275,78 +286,11 @@ static void review_access(struct dv_kube_call *call, dv_str name)
     review = value;
     user = subject_of(&review->spec);
     if (!read_wish(call, review->spec.resource_attributes, review->spec.non_resource_attributes,
-                   &wish))
+                   &wish) ||
+        !is_local(call, &wish))
         return;
     decide(call->kube, &user, &wish, call->arena, &review->status);
     dv_kube_reply_review(call, &kind, review);
-}
-
-/* Prints what the driver's token may read in addition, each after a comma. */
-static void print_also(const struct dv_api_user_info *user, struct dv_buf *buf)
-{
-    static const struct {
-        unsigned verb;
-        const char *name;
-    } verbs[] = {
-        {DV_MAY_GET,   "get"  },
-        {DV_MAY_LIST,  "list" },
-        {DV_MAY_WATCH, "watch"},
-    };
-    struct dv_strs rules = dv_auth_extra(user, DV_STR(DV_EXTRA_ALSO));
-
-    for (size_t i = 0; i < rules.n; i++) {
-        struct dv_auth_also also;
-        struct dv_err err;
-        const char *comma = "";
-
-        if (!dv_auth_also_parse(rules.v[i], &also, &err))
-            continue; /* an addition that cannot be read gives nothing */
-        dv_buf_add_c(buf, ",{\"verbs\":[");
-        for (size_t k = 0; k < DV_COUNT(verbs); k++)
-            if (also.verbs & verbs[k].verb) {
-                dv_buf_printf(buf, "%s\"%s\"", comma, verbs[k].name);
-                comma = ",";
-            }
-        dv_buf_printf(buf, "],\"apiGroups\":[\"%.*s\"],\"resources\":[\"%.*s%s%.*s\"]}",
-                      DV_FMT(also.group), DV_FMT(also.resource), also.subresource.n ? "/" : "",
-                      DV_FMT(also.subresource));
-    }
-}
-
-/* Answers with all rules at once. They are complete for users who may do everything, and marked as
- * incomplete for all others, whose rules depend on names and relations. */
-static void review_rules(struct dv_kube_call *call)
-{
-    static const char all[] = "{\"resourceRules\":[{\"verbs\":[\"*\"],\"apiGroups\":[\"*\"],"
-                              "\"resources\":[\"*\"]}],\"nonResourceRules\":[{\"verbs\":[\"*\"],"
-                              "\"nonResourceURLs\":[\"*\"]}],\"incomplete\":false}";
-    static const char some[] =
-        "{\"resourceRules\":[{\"verbs\":[\"create\"],\"apiGroups\":[\"" AUTHZ "\"],\"resources\":["
-        "\"selfsubjectaccessreviews\",\"selfsubjectrulesreviews\"]},{\"verbs\":[\"create\"],"
-        "\"apiGroups\":[\"" AUTHN "\"],\"resources\":[\"selfsubjectreviews\"]}";
-    static const char more[] =
-        "],\"nonResourceRules\":[{\"verbs\":[\"get\"],\"nonResourceURLs\":[\"/api\",\"/api/*\","
-        "\"/apis\",\"/apis/*\",\"/healthz\",\"/livez\",\"/openapi\",\"/openapi/*\",\"/readyz\","
-        "\"/version\"]}],\"incomplete\":true}";
-    dv_str node, driver;
-    enum dv_media media;
-    struct dv_buf body;
-    enum dv_auth_scope scope = dv_auth_scope(&call->user, &node, &driver);
-
-    if (!dv_kube_body_media(call, &media))
-        return;
-    call->render.rendering.media = DV_MEDIA_JSON;
-    dv_buf_init(&body, TEXT_BYTES_MAX);
-    dv_buf_add_c(&body, "{\"kind\":\"SelfSubjectRulesReview\",\"apiVersion\":\"" AUTHZ
-                        "/v1\",\"metadata\":{},\"spec\":{},\"status\":");
-    dv_buf_add_c(&body, scope == DV_SCOPE_ADMIN ? all : some);
-    if (scope == DV_SCOPE_DRIVER)
-        print_also(&call->user, &body);
-    if (scope != DV_SCOPE_ADMIN)
-        dv_buf_add_c(&body, more);
-    dv_buf_add_c(&body, "}");
-    dv_kube_reply(call, 201, &body);
-    dv_buf_fini(&body);
 }
 
 void dv_kube_review(struct dv_kube_call *call)
@@ -374,7 +318,7 @@ void dv_kube_review(struct dv_kube_call *call)
         review_self_access(call);
         break;
     case DV_REVIEW_SELF_RULES:
-        review_rules(call);
+        dv_kube_review_rules(call);
         break;
     case DV_REVIEW_TOKEN_REQUEST:
         dv_kube_request_token(call);

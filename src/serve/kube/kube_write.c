@@ -91,6 +91,7 @@ void dv_kube_reply_denial(struct dv_kube_call *call)
     status = dv_status_new(404, DV_STR("NotFound"), call->arena, "%.*s", DV_FMT(denial->reason));
     status->details = DV_NEW(call->arena, struct dv_api_status_details);
     status->details->name = denial->missing_name;
+    status->details->group = denial->missing_group;
     status->details->kind = denial->missing;
     dv_kube_reply_status(call, status);
 }

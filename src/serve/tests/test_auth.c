@@ -1,5 +1,6 @@
 #include "support/dvtest.h"
 
+#include "access/access.h"
 #include "base/arena.h"
 #include "base/defs.h"
 #include "resource/resource.h"
@@ -46,6 +47,22 @@ static struct dv_api_user_info user_of(enum who who, struct dv_arena *arena)
         break;
     }
     return dv_auth_anonymous(arena);
+}
+
+/* The roles and bindings that always exist. */
+static struct dv_access *make_access(struct dv_arena *arena)
+{
+    struct dv_access *access = dv_access_new();
+    size_t n;
+    const struct dv_access_default *all = dv_access_defaults(arena, &n);
+
+    for (size_t i = 0; i < n; i++) {
+        struct dv_object *object = dv_object_new(all[i].kind, all[i].value);
+
+        dv_access_changed(access, NULL, object);
+        dv_object_unref(object);
+    }
+    return access;
 }
 
 /* Everything whose name begins with "own" belongs to the node. */
@@ -203,7 +220,8 @@ static void everybody_may_do_what_the_table_says(void **state)
          "gpu.example.com",                                                                                                       "",                                   false},
     };
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
-    const struct dv_auth_relations relations = {is_of_node, is_of_driver, NULL};
+    struct dv_access *access = make_access(arena);
+    const struct dv_auth_relations relations = {is_of_node, is_of_driver, NULL, access};
 
     (void)state;
     for (size_t i = 0; i < DV_COUNT(cases); i++) {
@@ -222,6 +240,7 @@ static void everybody_may_do_what_the_table_says(void **state)
         if (dv_auth_decide(&user, &request, &relations, arena, &reason) != cases[i].want)
             fail_msg("case %zu: %s %s", i, cases[i].verb, cases[i].resource);
     }
+    dv_access_free(access);
 }
 
 static void paths_are_open_to_those_who_need_them(void **state)
@@ -252,6 +271,8 @@ static void paths_are_open_to_those_who_need_them(void **state)
         {NOBODY, "/davit/v1/node",     "n1", false},
     };
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    struct dv_access *access = make_access(arena);
+    const struct dv_auth_relations relations = {.access = access};
 
     (void)state;
     for (size_t i = 0; i < DV_COUNT(cases); i++) {
@@ -261,9 +282,43 @@ static void paths_are_open_to_those_who_need_them(void **state)
                                           .name = dv_str_from_c(cases[i].node)};
         dv_str reason;
 
-        if (dv_auth_decide(&user, &request, NULL, arena, &reason) != cases[i].want)
+        if (dv_auth_decide(&user, &request, &relations, arena, &reason) != cases[i].want)
             fail_msg("case %zu: %s", i, cases[i].path);
     }
+    dv_access_free(access);
+}
+
+/* No role widens what davit's own users may, whatever names them. */
+static void roles_are_for_others_than_our_own_users(void **state)
+{
+    static const enum who all[] = {NODE, DRIVER, NETWORK, PROXY, VIEWER};
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    struct dv_access *access = make_access(arena);
+    struct dv_api_subject group = {.kind = DV_STR("Group"), .name = DV_STR("system:authenticated")};
+    const struct dv_api_role_binding binding = {
+        .metadata = {.name = DV_STR("b")             },
+        .subjects = &group,
+        .n_subjects = 1,
+        .role_ref = { .kind = DV_STR("ClusterRole"), .name = DV_STR("cluster-admin")}
+    };
+    struct dv_object *object = dv_object_new(dv_kind(DV_KIND_CLUSTER_ROLE_BINDING), &binding);
+    const struct dv_auth_relations relations = {is_of_node, is_of_driver, NULL, access};
+    const struct dv_auth_request request = {
+        .verb = DV_STR("get"), .resource = DV_STR("secrets"), .namespace = DV_STR("a")};
+
+    (void)state;
+    dv_access_changed(access, NULL, object);
+    dv_object_unref(object);
+    for (size_t i = 0; i < DV_COUNT(all); i++) {
+        struct dv_api_user_info user = user_of(all[i], arena);
+        dv_str reason;
+
+        assert_int_equal(dv_auth_decide(&user, &request, &relations, arena, &reason),
+                         all[i] == VIEWER);
+        assert_int_equal(dv_auth_allowed_by(&user, &request, &relations, arena).n > 0,
+                         all[i] == VIEWER);
+    }
+    dv_access_free(access);
 }
 
 static void a_group_without_a_name_gives_nothing(void **state)
@@ -480,6 +535,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(everybody_may_do_what_the_table_says),
         cmocka_unit_test(paths_are_open_to_those_who_need_them),
+        cmocka_unit_test(roles_are_for_others_than_our_own_users),
         cmocka_unit_test(a_group_without_a_name_gives_nothing),
         cmocka_unit_test(refusals_read_as_the_references),
         cmocka_unit_test(slices_are_written_by_their_own_driver_on_their_own_node),
