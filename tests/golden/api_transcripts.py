@@ -26,7 +26,8 @@ TIMEOUT_S = 120
 VERSION = "/version says whose server it is"
 PLUGINS = "an admission plugin that we do not have; recorded to show what it would add"
 OTHER_READER = "the text of another reader's error"
-NO_RBAC = "roles and bindings are not served, so that nobody but administrators may impersonate"
+MODES = "the reference remembers which mode it allowed last, and names what that one lacks"
+SIGNED = "signed tokens of service accounts, with their identifiers"
 KNOWN = {
     "apply": {14: OTHER_READER},
     "authentication-authorization": {6: VERSION},
@@ -46,11 +47,12 @@ KNOWN = {
     "http-protocol": {
         18: OTHER_READER,
         57: "groups: admissionregistration, apiextensions, apiregistration, apps, autoscaling, "
-            "batch, certificates, flowcontrol, networking, node, policy, rbac, scheduling, storage",
+            "batch, certificates, flowcontrol, networking, node, policy, scheduling, storage",
         63: "componentstatuses",
     },
-    "impersonation-limited": {number: NO_RBAC for number in [*range(8, 24), 25, 26]},
+    "impersonation-limited": {11: MODES, 22: MODES},
     "pod-status-binding-eviction": {26: "pods/log"},
+    "token-rbac-serviceaccount": {2: SIGNED, 10: SIGNED},
 }
 
 # Scenarios of kinds and plugins that are not served, by how their names begin, and which.
@@ -58,8 +60,7 @@ NOT_PLAYED = {
     "crd-": "custom resources",
     "quota-": "ResourceQuota",
     "workload-": "Deployments and their kin",
-    "token-rbac-": "RBAC",
-    "token-request": "signed tokens of service accounts, with their identifiers",
+    "token-request": SIGNED,
     "token-review-": "signed tokens of service accounts, and the documents about their keys",
     "token-bound-": "signed tokens of service accounts, and what ends them",
 }

@@ -160,17 +160,27 @@ static bool split_account(dv_str user, dv_str *namespace, dv_str *name)
     return dv_is_dns_label(*namespace) && dv_is_dns_subdomain(*name);
 }
 
-static bool may(const struct dv_kube_call *call, struct dv_auth_request wish)
+static bool is_granted(const struct dv_kube_call *call, const struct dv_auth_request *wish)
 {
+    struct dv_auth_relations relations = dv_kube_relations(call->kube);
     dv_str reason;
 
-    wish.verb = DV_STR("impersonate");
-    return dv_auth_decide(&call->user, &wish, NULL, call->arena, &reason);
+    return dv_auth_decide(&call->user, wish, &relations, call->arena, &reason);
 }
 
-/* Whether the user may act as the other one: name, each group, uid and each extra value need a
- * right of their own. */
-static bool is_allowed(const struct dv_kube_call *call, const struct dv_api_user_info *user)
+/* Whether the user may impersonate that; if not, *missing is what it lacks. */
+static bool may(const struct dv_kube_call *call, struct dv_auth_request wish,
+                struct dv_auth_request *missing)
+{
+    wish.verb = DV_STR("impersonate");
+    if (is_granted(call, &wish))
+        return true;
+    *missing = wish;
+    return false;
+}
+
+static bool may_be(const struct dv_kube_call *call, const struct dv_api_user_info *user,
+                   struct dv_auth_request *missing)
 {
     struct dv_auth_request who = {.resource = DV_STR("users"), .name = user->username};
     dv_str namespace, name;
@@ -178,46 +188,162 @@ static bool is_allowed(const struct dv_kube_call *call, const struct dv_api_user
     if (split_account(user->username, &namespace, &name))
         who = (struct dv_auth_request){
             .resource = DV_STR("serviceaccounts"), .namespace = namespace, .name = name};
-    if (!may(call, who))
-        return false;
+    return may(call, who, missing);
+}
+
+/* Whether the user may act as the other one in everything: besides the name each group, each extra
+ * value and the uid need a right of their own. */
+static bool may_have(const struct dv_kube_call *call, const struct dv_api_user_info *user,
+                     struct dv_auth_request *missing)
+{
+    const struct dv_auth_request uid = {
+        .group = DV_STR(AUTHN), .resource = DV_STR("uids"), .name = user->uid};
+
     for (size_t i = 0; i < user->n_groups; i++)
         if (!may(call,
-                 (struct dv_auth_request){.resource = DV_STR("groups"), .name = user->groups[i]}))
+                 (struct dv_auth_request){.resource = DV_STR("groups"), .name = user->groups[i]},
+                 missing))
             return false;
     for (size_t i = 0; i < user->n_extra; i++)
         for (size_t k = 0; k < user->extra[i].value.n; k++)
-            if (!may(call, (struct dv_auth_request){.group = DV_STR(AUTHN),
-                                                    .resource = DV_STR("userextras"),
-                                                    .subresource = user->extra[i].key,
-                                                    .name = user->extra[i].value.v[k]}))
+            if (!may(call,
+                     (struct dv_auth_request){.group = DV_STR(AUTHN),
+                                              .resource = DV_STR("userextras"),
+                                              .subresource = user->extra[i].key,
+                                              .name = user->extra[i].value.v[k]},
+                     missing))
                 return false;
-    return !user->uid.n ||
-           may(call, (struct dv_auth_request){
-                         .group = DV_STR(AUTHN), .resource = DV_STR("uids"), .name = user->uid});
+    return !user->uid.n || may(call, uid, missing);
 }
 
-/* Returns the right that the refusal names, which is the one that is tried first: it depends on the
- * kind of user. */
-static const char *mode_of(const struct dv_api_user_info *user)
+/* ---- whether it is allowed for this request ----
+ *
+ * Rights can be given for some requests only: in a mode, which depends on the kind of user, one
+ * verb says as whom (impersonate:MODE) and another one for what (impersonate-on:MODE:VERB). */
+
+enum mode {
+    MODE_ASSOCIATED_NODE, /* the node that the requester's own pod is on */
+    MODE_ARBITRARY_NODE,
+    MODE_ACCOUNT,
+    MODE_USER,
+};
+
+static const char *const mode_names[] = {
+    [MODE_ASSOCIATED_NODE] = "associated-node",
+    [MODE_ARBITRARY_NODE] = "arbitrary-node",
+    [MODE_ACCOUNT] = "serviceaccount",
+    [MODE_USER] = "user-info",
+};
+
+static bool is_on_node(const struct dv_api_user_info *requester, dv_str node)
 {
+    struct dv_strs nodes = dv_auth_extra(requester, DV_STR(DV_EXTRA_NODE));
+
+    return dv_str_starts_with(requester->username, DV_STR(ACCOUNT_PREFIX)) && nodes.n == 1 &&
+           dv_str_eq(nodes.v[0], node);
+}
+
+/* Returns the mode that is tried first. */
+static enum mode mode_of(const struct dv_kube_call *call, const struct dv_api_user_info *user)
+{
+    const dv_str prefix = DV_STR(DV_USER_NODE_PREFIX);
     bool is_plain = user->n_groups == 0 && user->n_extra == 0 && !user->uid.n;
     dv_str namespace, name;
 
-    if (is_plain && dv_str_starts_with(user->username, DV_STR(DV_USER_NODE_PREFIX)))
-        return "arbitrary-node";
+    if (is_plain && dv_str_starts_with(user->username, prefix))
+        return is_on_node(&call->user, dv_str_slice(user->username, prefix.n, user->username.n))
+                   ? MODE_ASSOCIATED_NODE
+                   : MODE_ARBITRARY_NODE;
     if (is_plain && split_account(user->username, &namespace, &name))
-        return "serviceaccount";
-    return "user-info";
+        return MODE_ACCOUNT;
+    return MODE_USER;
 }
 
-static bool refuse(struct dv_kube_call *call, const struct dv_api_user_info *user)
+static bool may_as(const struct dv_kube_call *call, enum mode mode, struct dv_auth_request wish)
+{
+    wish.group = DV_STR(AUTHN);
+    wish.verb = dv_str_printf(call->arena, "impersonate:%s", mode_names[mode]);
+    return is_granted(call, &wish);
+}
+
+static bool may_as_user(const struct dv_kube_call *call, const struct dv_api_user_info *user)
+{
+    dv_str namespace, name;
+
+    if (split_account(user->username, &namespace, &name) ||
+        dv_str_starts_with(user->username, DV_STR(DV_USER_NODE_PREFIX)) ||
+        !may_as(call, MODE_USER,
+                (struct dv_auth_request){.resource = DV_STR("users"), .name = user->username}))
+        return false;
+    for (size_t i = 0; i < user->n_groups; i++)
+        if (!user->groups[i].n || dv_str_eq(user->groups[i], DV_STR(DV_GROUP_ADMINS)) ||
+            !may_as(
+                call, MODE_USER,
+                (struct dv_auth_request){.resource = DV_STR("groups"), .name = user->groups[i]}))
+            return false;
+    for (size_t i = 0; i < user->n_extra; i++)
+        for (size_t k = 0; k < user->extra[i].value.n; k++)
+            if (!may_as(call, MODE_USER,
+                        (struct dv_auth_request){.resource = DV_STR("userextras"),
+                                                 .subresource = user->extra[i].key,
+                                                 .name = user->extra[i].value.v[k]}))
+                return false;
+    return !user->uid.n ||
+           may_as(call, MODE_USER,
+                  (struct dv_auth_request){.resource = DV_STR("uids"), .name = user->uid});
+}
+
+static bool may_as_node(const struct dv_kube_call *call, enum mode mode, dv_str node)
+{
+    return may_as(
+        call, mode,
+        (struct dv_auth_request){.resource = DV_STR("nodes"),
+                                 .name = mode == MODE_ASSOCIATED_NODE ? DV_STR("*") : node});
+}
+
+static struct dv_auth_request target_of(const struct dv_kube_call *call, enum mode mode)
 {
     struct dv_auth_request wish = call->auth;
 
-    wish.verb = dv_str_printf(call->arena, "impersonate-on:%s:%.*s", mode_of(user),
+    wish.verb = dv_str_printf(call->arena, "impersonate-on:%s:%.*s", mode_names[mode],
                               DV_FMT(call->auth.verb));
-    dv_kube_reply_status(call, dv_kube_forbidden(call, &wish, DV_STR_NONE));
+    return wish;
+}
+
+static bool is_allowed_in(const struct dv_kube_call *call, const struct dv_api_user_info *user,
+                          enum mode mode)
+{
+    const dv_str prefix = DV_STR(DV_USER_NODE_PREFIX);
+    struct dv_auth_request target = target_of(call, mode);
+    dv_str namespace, name;
+
+    if (!is_granted(call, &target))
+        return false;
+    switch (mode) {
+    case MODE_ASSOCIATED_NODE:
+    case MODE_ARBITRARY_NODE:
+        return may_as_node(call, mode, dv_str_slice(user->username, prefix.n, user->username.n));
+    case MODE_ACCOUNT:
+        return split_account(user->username, &namespace, &name) &&
+               may_as(call, mode,
+                      (struct dv_auth_request){.resource = DV_STR("serviceaccounts"),
+                                               .namespace = namespace,
+                                               .name = name});
+    case MODE_USER:
+        return may_as_user(call, user);
+    }
     return false;
+}
+
+/* Whether one of the modes allows it. *is_node: as a node, which then is in that group alone. */
+static bool is_allowed_for_this(const struct dv_kube_call *call,
+                                const struct dv_api_user_info *user, bool *is_node)
+{
+    enum mode mode = mode_of(call, user);
+
+    *is_node = mode == MODE_ASSOCIATED_NODE || mode == MODE_ARBITRARY_NODE;
+    return is_allowed_in(call, user, mode) ||
+           (mode == MODE_ASSOCIATED_NODE && is_allowed_in(call, user, MODE_ARBITRARY_NODE));
 }
 
 /* ---- who it is then ---- */
@@ -240,9 +366,26 @@ static void add_groups(struct dv_api_user_info *user, struct dv_arena *arena)
         user->groups[user->n_groups++] = DV_STR(DV_GROUP_AUTHENTICATED);
 }
 
+/* Whether it is allowed; if not, *missing is a right that would help: for who may act as that user
+ * but not have all of this, what it lacks; else what the mode needs that is tried first. */
+static bool is_allowed(const struct dv_kube_call *call, const struct dv_api_user_info *user,
+                       bool *is_node, struct dv_auth_request *missing)
+{
+    bool may_be_user = may_be(call, user, missing);
+
+    *is_node = false;
+    if ((may_be_user && may_have(call, user, missing)) || is_allowed_for_this(call, user, is_node))
+        return true;
+    if (!may_be_user)
+        *missing = target_of(call, mode_of(call, user));
+    return false;
+}
+
 bool dv_kube_impersonate(struct dv_kube_call *call)
 {
     struct dv_api_user_info user = {0};
+    struct dv_auth_request missing;
+    bool is_node;
 
     read_fields(call->request, call->arena, &user);
     if (!user.username.n) {
@@ -251,8 +394,12 @@ bool dv_kube_impersonate(struct dv_kube_call *call)
         dv_kube_reply_status(call, without_user(&user, call->arena));
         return false;
     }
-    if (!is_allowed(call, &user))
-        return refuse(call, &user);
+    if (!is_allowed(call, &user, &is_node, &missing)) {
+        dv_kube_reply_status(call, dv_kube_forbidden(call, &missing, DV_STR_NONE));
+        return false;
+    }
+    if (is_node)
+        user.groups[user.n_groups++] = DV_STR(DV_GROUP_NODES);
     add_groups(&user, call->arena);
     call->user = user;
     return true;
