@@ -51,20 +51,26 @@ static const char delete_help[] =
           "  davit delete pod stuck --force           also when its node does not answer";
 
 static const char explain_help[] =
-    "Says for each node whether the claim, or all claims of the pod together, can be allocated "
-    "there,\n"
-    "and for the best node, or that of --node, what speaks against each device, the nearest miss\n"
-    "first. With -f all objects are read from files and no server is asked: slices, classes, "
-    "claims,\n"
-    "nodes, taint rules, templates and pods, of any version of the API; others are passed over.\n"
+    "Without a name: all that waits, a line for those that are alike, the nearest miss first, be "
+    "it\n"
+    "for devices, resources of plugins, cpu, memory, a node without taints, or for the pod's "
+    "node.\n"
+    "With one: for each node whether the claim, or all claims of the pod together, can be "
+    "allocated\n"
+    "there, and for the best node, or that of --node, what speaks against each device, the "
+    "nearest\n"
+    "miss first. With -f all objects are read from files and no server is asked: slices, classes,\n"
+    "claims, nodes, taint rules, templates and pods, of any version of the API.\n"
     "--all-pending prints a line for each pod that waits, in all namespaces unless -n names one.\n"
     "With --watch it looks every two seconds, and prints what has changed, until all is "
     "allocated.\n"
     "Exit status: 0 it is allocated or can be, 3 it cannot.\n\n"
+    "  davit explain\n"
     "  davit explain claim train-0\n"
     "  kubectl davit explain --all-pending      any cluster, with the kubeconfig of kubectl\n"
     "  davit explain claim train-0 -n ml --node n1 --all\n"
-    "  kubectl get resourceslices,resourceclaims,deviceclasses,nodes -A -o yaml > dump.yaml\n"
+    "  kubectl get pods,resourceclaims,resourceslices,deviceclasses,nodes -A -o yaml > dump.yaml\n"
+    "  davit explain -f dump.yaml\n"
     "  davit explain claim train-0 -n ml -f dump.yaml";
 
 static const char logs_help[] =
@@ -317,8 +323,8 @@ const struct dv_cli_verb dv_verbs[] = {
     {"port-forward", "POD [LOCAL:]REMOTE...",
      "reach ports of a pod from this machine",
      port_forward_help, "", dv_cmd_port_forward, DV_PEER_API},
-    {"explain", "claim NAME | pod NAME | claim/NAME | --all-pending",
-     "why a claim is not allocated, device by device",
+    {"explain", "[claim NAME | pod NAME | claim/NAME | --all-pending]",
+     "why claims and pods wait: all, or one device by device",
      explain_help, "data files explain w", dv_cmd_explain, DV_PEER_API},
     {"token", "create | list | revoke ID...",
      "tokens for drivers, nodes and people",

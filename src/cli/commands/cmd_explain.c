@@ -10,6 +10,7 @@
 #include "cli/client/cli_api.h"
 #include "cli/client/cli_kinds.h"
 #include "cli/explain/cli_explain.h"
+#include "cli/explain/explain_waits.h"
 #include "cli/explain/world.h"
 #include "resource/resource.h"
 #include "json/json.h"
@@ -24,6 +25,7 @@ static const struct dv_json_style style = {.indent = 4};
 /* What is asked: about one claim or pod, or about all pods that wait. */
 struct question {
     const struct dv_cli_target *target; /* NULL: all that wait */
+    bool is_table;                      /* of all pods that wait for their claims, a line each */
     bool is_settled;                    /* the last answer: all is allocated, nothing will change */
 };
 
@@ -36,8 +38,9 @@ static const struct dv_cli_target *read_target(const struct dv_cli *cli, struct 
     if (!dv_cli_targets_parse(cli->words, cli->n_words, cli->arena, &targets, err))
         return NULL;
     if (!targets.has_names || targets.n != 1) {
-        (void)dv_fail(err, DV_INVALID_ARGUMENT,
-                      "name one claim or one pod, as in claim NAME, or give --all-pending");
+        (void)dv_fail(
+            err, DV_INVALID_ARGUMENT,
+            "name one claim or one pod, as in claim NAME, or nothing: then all that waits is told");
         return NULL;
     }
     kind = targets.v[0].kind->id;
@@ -56,6 +59,37 @@ static bool find_nodes(const struct dv_cli *cli, const struct dv_cli_world *worl
 {
     return subject->pending.n == 0 || subject->is_hopeless ||
            dv_cli_world_nodes(world, cli->node.n ? cli->node : subject->node, nodes, err);
+}
+
+/* What the pod waits for besides its claims: that comes first, because devices cannot help it.
+ * False: nothing. */
+static bool explains_the_pod(struct dv_cli *cli, struct dv_cli_world *world,
+                             const struct dv_cli_target *target, struct dv_buf *buf)
+{
+    const struct dv_api_pod *pod =
+        dv_cli_world_find(world, DV_KIND_POD, world->namespace, target->name);
+    struct dv_cli_wait wait;
+
+    if (!dv_cli_waits_of_pod(world, pod, &wait) || wait.is_ok)
+        return false;
+    dv_buf_printf(buf, "pod %s waits: %s\n", dv_cli_plain(wait.subject, cli->arena),
+                  dv_cli_plain(wait.why, cli->arena));
+    return true;
+}
+
+/* Tells all that waits. */
+static enum dv_exit explain_waits(struct dv_cli *cli, struct dv_cli_world *world,
+                                  struct question *question, struct dv_buf *buf,
+                                  struct dv_json **doc)
+{
+    struct dv_cli_waits waits;
+    bool ok;
+
+    dv_cli_waits_find(world, &waits);
+    question->is_settled = false; /* others may come */
+    ok = doc ? dv_cli_waits_data(&waits, cli->arena, doc)
+             : dv_cli_waits_print(&waits, cli->arena, buf);
+    return ok ? DV_EXIT_OK : DV_EXIT_REFUSED;
 }
 
 /* Explains one claim or pod, as text or as data, where `doc` is set. */
@@ -80,6 +114,8 @@ static enum dv_exit explain_one(struct dv_cli *cli, struct dv_cli_world *world,
         !find_nodes(cli, world, &subject, &nodes, &err))
         return dv_cli_complain("%s", err.msg);
     question->is_settled = subject.pending.n == 0 && subject.obstacles.n == 0;
+    if (!doc && target->kind->id == DV_KIND_POD && explains_the_pod(cli, world, target, buf))
+        return DV_EXIT_REFUSED;
     explain.inventory = dv_cli_world_inventory(world);
     ok = doc ? dv_cli_explain_data(&explain, doc) : dv_cli_explain_print(&explain, buf);
     dv_inventory_free(explain.inventory);
@@ -169,8 +205,10 @@ static enum dv_exit answer(struct dv_cli *cli, struct dv_cli_world *world,
     enum dv_exit exit;
 
     dv_buf_init(&buf, OUTPUT_BYTES_MAX);
-    exit = (question->target ? explain_one : explain_all)(cli, world, question, &buf,
-                                                          is_text ? NULL : &doc);
+    exit =
+        (question->target     ? explain_one
+         : question->is_table ? explain_all
+                              : explain_waits)(cli, world, question, &buf, is_text ? NULL : &doc);
     if (doc)
         dv_cli_print_json(cli, doc, &style);
     if (!is_text || dv_str_eq(dv_buf_str(&buf), dv_buf_str(last)))
@@ -210,7 +248,9 @@ static enum dv_exit look(struct dv_cli *cli, struct dv_cli_api *api, struct ques
     struct dv_arena *outer = cli->arena;
     struct dv_cli_world world;
     struct dv_cli_fetch fetch = {
-        .has_pending = !question->target,
+        .has_pending = question->is_table,
+        .has_pods =
+            !question->is_table && (!question->target || question->target->kind->id == DV_KIND_POD),
         .namespace = question->target ? api->namespace : cli->namespace,
     };
     enum dv_exit exit;
@@ -255,7 +295,8 @@ enum dv_exit dv_cmd_explain(struct dv_cli *cli)
         return dv_cli_complain_usage("explain", "--all-pending is about all pods: name none");
     if (cli->watches && (cli->n_files > 0 || cli->output != DV_OUTPUT_TABLE))
         return dv_cli_complain_usage("explain", "--watch looks at a server, and prints text");
-    if (!cli->is_all_pending) {
+    question.is_table = cli->is_all_pending;
+    if (cli->n_words > 0) {
         question.target = read_target(cli, &err);
         if (!question.target)
             return dv_cli_complain_usage("explain", "%s", err.msg);

@@ -14,6 +14,8 @@
 /* The number of nodes that fit on a screen with the rest; --all prints the others. */
 #define NODE_ROWS_MAX 20u
 #define DEVICE_ROWS_MAX 10u
+/* As many nodes of which the same is to be said are one line. */
+#define ALIKE_MIN 3u
 
 static const char *plain(const struct dv_cli_explain *explain, dv_str text)
 {
@@ -154,20 +156,43 @@ static void print_node(const struct dv_cli_explain *explain, const struct dv_cli
     print_results(explain, claims, allocations, buf);
 }
 
+/* How many verdicts from `from` on say the same in the same words. */
+static size_t count_alike(const struct dv_cli_verdicts *verdicts, size_t from)
+{
+    const struct dv_cli_verdict *first = &verdicts->v[from];
+    size_t n = 1;
+
+    while (from + n < verdicts->n && verdicts->v[from + n].outcome == first->outcome &&
+           dv_str_eq(verdicts->v[from + n].summary, first->summary))
+        n++;
+    return n;
+}
+
+static const char *group_name(const struct dv_cli_explain *explain,
+                              const struct dv_cli_verdict *verdict, size_t n_alike)
+{
+    return plain(explain, dv_str_printf(explain->arena, "%.*s and %zu like it",
+                                        DV_FMT(verdict->node->name), n_alike - 1));
+}
+
 static void print_nodes(const struct dv_cli_explain *explain,
                         const struct dv_cli_verdicts *verdicts, struct dv_buf *buf)
 {
     static const char *const headers[] = {"NODE", "FITS", "WHY"};
-    size_t n = explain->is_all ? verdicts->n : dv_size_min(verdicts->n, NODE_ROWS_MAX);
+    size_t n_rows_max = explain->is_all ? verdicts->n : NODE_ROWS_MAX;
     struct dv_table table;
+    size_t n = 0;
 
     dv_table_init(&table, explain->arena, headers, DV_COUNT(headers));
-    for (size_t i = 0; i < n; i++) {
-        const struct dv_cli_verdict *verdict = &verdicts->v[i];
+    for (size_t i = 0; i < n_rows_max && n < verdicts->n; i++) {
+        const struct dv_cli_verdict *verdict = &verdicts->v[n];
+        size_t n_alike = explain->is_all ? 1 : count_alike(verdicts, n);
 
-        dv_table_add(&table, plain(explain, verdict->node->name));
+        dv_table_add(&table, n_alike < ALIKE_MIN ? plain(explain, verdict->node->name)
+                                                 : group_name(explain, verdict, n_alike));
         dv_table_add(&table, verdict->outcome == DV_ALLOC_DONE ? "yes" : "no");
         dv_table_add(&table, plain(explain, dv_cli_short_summary(explain, verdict)));
+        n += n_alike < ALIKE_MIN ? 1 : n_alike;
     }
     dv_table_print_to(&table, explain->has_headers, 0, buf);
     if (n < verdicts->n)

@@ -163,11 +163,11 @@ bool dv_cli_world_fetch(struct dv_cli_world *world, struct dv_cli_api *api,
     for (size_t i = 0; i < DV_COUNT(wanted); i++) {
         struct dv_cli_list list = {.kind = dv_kind(wanted[i].kind)};
 
-        if (wanted[i].is_of_pod && fetch->pod.n == 0 && !fetch->has_pending)
+        if (wanted[i].is_of_pod && fetch->pod.n == 0 && !fetch->has_pending && !fetch->has_pods)
             continue;
-        if (wanted[i].is_of_pod)
+        if (wanted[i].is_of_pod && !fetch->has_pods)
             list.namespace = fetch->namespace;
-        if (wanted[i].kind == DV_KIND_POD)
+        if (wanted[i].kind == DV_KIND_POD && !fetch->has_pods)
             list.fields = pod_fields(fetch, world->arena);
         if (!dv_cli_api_list(api, &list, world->arena))
             return false;

@@ -52,6 +52,7 @@ struct dv_cli_fetch {
     dv_str namespace; /* theirs, and that of their templates; empty: all */
     dv_str pod;       /* this one */
     bool has_pending; /* all that have no node yet */
+    bool has_pods;    /* all of all namespaces: what they take is no more free */
 };
 /* Fetches what is asked for. False: it failed, which is printed, and api->exit says how to end. */
 DV_CHECKED bool dv_cli_world_fetch(struct dv_cli_world *world, struct dv_cli_api *api,

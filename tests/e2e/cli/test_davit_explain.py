@@ -63,7 +63,7 @@ def test_the_guide_shows_what_is_printed(offline, short_dir):
     shutil.copy(DUMP, short_dir)
     with open(GUIDE, encoding="utf-8") as file:
         shown = re.findall(r"```\n\$ davit (.*)\n((?:(?!```).*\n)*)```\n", file.read())
-    assert len(shown) == 4
+    assert len(shown) == 5
     for command, output in shown:
         assert offline.run(*command.split()).stdout == output, command
 
@@ -202,7 +202,6 @@ def test_pods(offline, claims, code, says):
 
 
 @pytest.mark.parametrize("words, code, says", [
-    ([], 2, "davit help explain"),
     (["claim"], 2, "name one claim"),
     (["claim", "a", "b"], 2, "name one claim"),
     (["node", "n1"], 2, "a node cannot"),
@@ -269,3 +268,119 @@ def test_the_objects_of_a_server(real, api_server, short_dir):
     assert offline.stdout == done.stdout
     done = real.run("explain", "claim", "nope")
     assert done.returncode == 1 and "there is no claim nope" in done.stderr
+
+
+# ---- all that waits
+
+
+def node(name, **allocatable):
+    amounts = {"cpu": "16", "memory": "64Gi", "pods": "110", **allocatable}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name},
+            "status": {"allocatable": amounts, "capacity": amounts}}
+
+
+def gpus(name, count=2):
+    devices = [{"name": f"gpu-{i}", "attributes": {"numa": {"int": i}}} for i in range(count)]
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice",
+            "metadata": {"name": f"{name}-gpu"},
+            "spec": {"driver": "gpu.example.com", "nodeName": name, "devices": devices,
+                     "pool": {"name": name, "generation": 1, "resourceSliceCount": 1}}}
+
+
+def gpu_claim(name, count=1, on=None, of_class="gpu"):
+    made = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim",
+            "metadata": {"name": name, "namespace": "ml"},
+            "spec": {"devices": {"requests": [
+                {"name": "gpus", "exactly": {"deviceClassName": of_class, "count": count}}]}}}
+    if count > 1:
+        made["spec"]["devices"]["constraints"] = [{"matchAttribute": "gpu.example.com/numa"}]
+    if on:
+        made["status"] = {"allocation": {"devices": {"results": [
+            {"request": "gpus", "driver": "gpu.example.com", "pool": on, "device": "gpu-0"}]}}}
+    return made
+
+
+def waiting_pod(name, requests=None, status=None, **spec):
+    container = {"name": "c", "image": "i", "resources": {"requests": requests or {}}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "ml"},
+            "spec": {"containers": [container], **spec}, "status": status or {"phase": "Pending"}}
+
+
+GPU_CLASS = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "gpu"},
+             "spec": {"selectors": [{"cel": {"expression": 'device.driver == "gpu.example.com"'}}]}}
+
+
+def dump(*items):
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+
+
+def fleet(*more, n_nodes=1000, n_allocated=209):
+    names = [f"n{i}" for i in range(1, n_nodes + 1)]
+    cams = [{"camera.example.com/cam": str(8 * i)} if i < 4 else {} for i in range(1, n_nodes + 1)]
+    return dump(GPU_CLASS, *[node(name, **cam) for name, cam in zip(names, cams)],
+                *map(gpus, names),
+                *[gpu_claim(f"run-{i}", on=names[i]) for i in range(n_allocated)], *more)
+
+
+def test_all_that_waits_nearest_first_and_alike_in_one_line(offline):
+    text = fleet(*[gpu_claim(f"train-{i}", 2) for i in range(3)],
+                 waiting_pod("cam-7", {"camera.example.com/cam": "100"}))
+    done = offline.run("explain", "-f", "-", stdin=text)
+    assert (done.returncode, done.stderr) == (3, ""), done
+    head, train, cam = done.stdout.splitlines()
+    assert head == "3 of 212 claims wait, 1 pod waits for something else"
+    assert train == (
+        "ml/train-0   gpus: 2 wanted, 2 looked at, 1 fits: matchAttribute gpu.example.com/numa: it has 1, "
+        "gpu-0 has 0 (gpu-1 on n210); 791 of 1,000 nodes are as near (and 2 alike)")
+    assert cam == "ml/cam-7     pod wants camera.example.com/cam: 100, most on a node is 24 (n3)"
+    doc = json.loads(offline.run("explain", "-f", "-", "-o", "json", stdin=text).stdout)
+    assert (doc["claims"], doc["waiting"], doc["waits"][0]["alike"]) == (212, 3, 2)
+    # A thousand nodes of which the same is to be said are a line each kind.
+    shown = offline.run("explain", "claim", "train-0", "-n", "ml", "-f", "-", stdin=text).stdout
+    nodes = shown.split("\n\n")[1].splitlines()
+    assert [line.split("   ")[0] for line in nodes[1:]] == [
+        "n1000 and 790 like it", "n1 and 208 like it"]
+
+
+@pytest.mark.parametrize("pod, why", [
+    (waiting_pod("p", {"cpu": "64"}), "pod wants cpu: 64, most on a node is 16 (n1)"),
+    (waiting_pod("p", {"memory": "1Ti"}), "pod wants memory: 1Ti, most on a node is 64Gi (n1)"),
+    (waiting_pod("p", {"a.io/b": "1"}), "pod wants a.io/b: 1, no node has any"),
+    (waiting_pod("p", {"camera.example.com/cam": "20"}),
+     "pod wants camera.example.com/cam: 20, most free on a node is 16 (n2)"),
+    (waiting_pod("p", nodeSelector={"zone": "z"}), "no node of 3 is open to it: 3 node(s) didn't match"),
+    (waiting_pod("p", schedulingGates=[{"name": "quota"}]), "its scheduling gate quota is closed"),
+    (waiting_pod("p", resourceClaims=[{"name": "x", "resourceClaimName": "none"}]),
+     "the pod's claim none is not there"),
+    (waiting_pod("p", nodeName="n1", status={"phase": "Pending", "conditions": [
+        {"type": "davit.node/DevicesReady", "status": "False", "reason": "DeviceInUse",
+         "message": "card0 is held by ml/q"}]}), "on n1: DeviceInUse: card0 is held by ml/q"),
+    (waiting_pod("p", nodeName="n1", status={"phase": "Pending", "containerStatuses": [
+        {"name": "c", "image": "i", "imageID": "", "ready": False, "restartCount": 0,
+         "state": {"waiting": {"reason": "ImagePullBackOff"}}}]}),
+     "on n1: container c: ImagePullBackOff"),
+])
+def test_every_reason_of_a_pod(offline, pod, why):
+    taken = waiting_pod("q", {"camera.example.com/cam": "10"}, {"phase": "Running"}, nodeName="n3")
+    text = fleet(pod, taken, n_nodes=3, n_allocated=0)
+    done = offline.run("explain", "-f", "-", stdin=text)
+    assert done.returncode == 3 and f"ml/p   {why}" in done.stdout, done
+    done = offline.run("explain", "pod", "p", "-n", "ml", "-f", "-", stdin=text)
+    assert done.returncode == 3 and why in done.stdout, done
+
+
+def test_what_waits_for_nothing(offline):
+    text = fleet(waiting_pod("q", {"cpu": "1"}, {"phase": "Running"}, nodeName="n1"), n_nodes=2,
+                 n_allocated=1)
+    assert offline.ok("explain", "-f", "-", stdin=text) == "nothing waits: 1 claim is allocated\n"
+    text = fleet(waiting_pod("p", {"cpu": "1"}), gpu_claim("c"), n_nodes=2, n_allocated=0)
+    shown = offline.ok("explain", "-f", "-", stdin=text)
+    assert "ml/p   fits now: no scheduler has seen it yet" in shown, shown
+    assert "ml/c   no pod uses it" in shown, shown
+
+
+def test_tainted_nodes_are_told_once(offline):
+    tainted = [dict(node(f"n{i}"), spec={"taints": [{"key": "gpu", "effect": "NoSchedule"}]})
+               for i in range(1, 4)]
+    done = offline.run("explain", "-f", "-", stdin=dump(*tainted, waiting_pod("p", {"cpu": "1"})))
+    assert "no node of 3 is open to it: 3 node(s) had untolerated taint" in done.stdout, done

@@ -157,7 +157,7 @@ def test_watching_tells_what_changes_until_it_is_allocated(cluster, short_dir):
 
 
 @pytest.mark.parametrize("words", [["--all-pending", "pod", "a"], ["pod", "a", "-w", "-o", "json"],
-                                   ["pod", "a", "-w", "-f", "x"], []])
+                                   ["pod", "a", "-w", "-f", "x"]])
 def test_what_makes_no_sense(davit, words):
     done = davit.run("explain", *words)
     assert done.returncode == 2, done
