@@ -13,6 +13,9 @@
 
 /* More than any server takes. */
 #define BODY_BYTES_MAX (64u << 20)
+/* All annotations of an object together have at most 256 KiB. */
+#define LAST_APPLIED_BYTES_MAX (200u << 10)
+#define LAST_APPLIED "kubectl.kubernetes.io/last-applied-configuration"
 
 /* Removes what the server changes by itself when nothing else changes. */
 static void forget_bookkeeping(struct dv_json *doc)
@@ -48,6 +51,55 @@ static const char *outcome(const struct dv_cli *cli,
     return before && is_unchanged(cli, before, answer->doc) ? "unchanged" : "configured";
 }
 
+/* Returns the document with what kubectl notes of what it applied: without it, a later kubectl
+ * apply of the same file warns, and would not remove what is left out then. */
+static const struct dv_json *with_last_applied(const struct dv_json *doc, struct dv_arena *arena)
+{
+    static const struct dv_json_style style = {.sort_keys = true};
+    struct dv_json *copy = dv_json_copy(doc, arena);
+    struct dv_json *meta = dv_json_get(copy, DV_STR("metadata"));
+    struct dv_json *annotations = dv_json_get(meta, DV_STR("annotations"));
+    struct dv_json *before = dv_json_get(annotations, DV_STR(LAST_APPLIED));
+    DV_CLEANUP(dv_buf_fini) struct dv_buf text;
+    struct dv_err err;
+
+    dv_buf_init(&text, LAST_APPLIED_BYTES_MAX);
+    if (before)
+        dv_json_remove(before);
+    if (!dv_json_is(annotations, DV_JSON_OBJECT)) { /* kubectl writes the empty one, too */
+        annotations = dv_json_new_object(arena);
+        dv_json_set(meta, DV_STR("annotations"), annotations, arena);
+    }
+    dv_json_print(copy, &style, &text);
+    dv_buf_add_char(&text, '\n');
+    if (!dv_buf_check(&text, "it", &err))
+        return doc; /* too long for an annotation, as with kubectl */
+    dv_json_set(annotations, DV_STR(LAST_APPLIED), dv_json_new_str(dv_buf_str(&text), arena),
+                arena);
+    return copy;
+}
+
+/* Whether that note is ours to write: there is none yet, or it is from us. One that kubectl has
+ * written is kubectl's, and another value would be a conflict. `before` is NULL for a new object.
+ */
+static bool may_note(const struct dv_json *before)
+{
+    const struct dv_json *meta = dv_json_get(before, DV_STR("metadata"));
+    const struct dv_json *managed = dv_json_get(meta, DV_STR("managedFields"));
+
+    if (!dv_json_get(dv_json_get(meta, DV_STR("annotations")), DV_STR(LAST_APPLIED)))
+        return true;
+    for (const struct dv_json *one = dv_json_first(managed); one; one = dv_json_next(one)) {
+        const struct dv_json *fields =
+            dv_json_get(dv_json_get(one, DV_STR("fieldsV1")), DV_STR("f:metadata"));
+
+        if (dv_str_eq(dv_cli_text(one, "", "manager"), DV_STR("davit")) &&
+            dv_json_get(dv_json_get(fields, DV_STR("f:annotations")), DV_STR("f:" LAST_APPLIED)))
+            return true;
+    }
+    return false;
+}
+
 /* Applies a document. False: the server is gone. */
 static bool apply(struct dv_cli_api *api, const struct dv_cli_document *document,
                   const struct dv_cli_subject *subject, struct dv_arena *arena, bool *has_failed)
@@ -74,7 +126,8 @@ static bool apply(struct dv_cli_api *api, const struct dv_cli_document *document
     if (!dv_cli_api_ask(api, &ask, arena, &before))
         return false;
     dv_buf_init(&body, BODY_BYTES_MAX);
-    dv_json_print(document->json, NULL, &body);
+    dv_json_print(may_note(before.doc) ? with_last_applied(document->json, arena) : document->json,
+                  NULL, &body);
     ask.method = DV_STR("PATCH");
     ask.content_type = DV_STR("application/apply-patch+yaml");
     ask.body = dv_buf_str(&body);
