@@ -1,16 +1,54 @@
 /* cmd_simulate.c - how many pods a scheduler and its controllers handle, on this machine's disk. */
 #include <stdio.h>
+#include <unistd.h>
 
+#include "base/buf.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/str.h"
 #include "cli/cli.h"
 #include "cli/explain/simulate.h"
+#include "cli/terminal/progress.h"
 #include "json/json.h"
+
+#define LINE_BYTES_MAX 4096u
+
+/* Writes what there is to say of the progress. */
+static void flush(struct dv_buf *buf)
+{
+    if (buf->n > 0)
+        (void)fputs(dv_buf_c(buf), stderr);
+    dv_buf_fini(buf);
+}
 
 static void on_told(void *ctx, const char *what)
 {
-    (void)ctx;
-    (void)fprintf(stderr, "%s ...\n", what);
+    struct dv_buf buf;
+
+    dv_buf_init(&buf, LINE_BYTES_MAX);
+    dv_progress_begin(ctx, what, dv_clock_now_ms(dv_clock_real()), &buf);
+    flush(&buf);
+}
+
+static void on_counted(void *ctx, size_t n_done, size_t n_all)
+{
+    struct dv_buf buf;
+
+    dv_buf_init(&buf, LINE_BYTES_MAX);
+    dv_progress_count(ctx, n_done, n_all, dv_clock_now_ms(dv_clock_real()), &buf);
+    flush(&buf);
+}
+
+static bool simulate(const struct dv_sim_options *options, struct dv_arena *arena,
+                     struct dv_sim_result *result, struct dv_err *err)
+{
+    bool ok = dv_simulate(options, arena, result, err);
+    struct dv_buf buf;
+
+    dv_buf_init(&buf, LINE_BYTES_MAX);
+    dv_progress_end(options->ctx, &buf);
+    flush(&buf);
+    return ok;
 }
 
 static void print_data(struct dv_cli *cli, const struct dv_sim_options *options,
@@ -61,6 +99,8 @@ static void print_text(const struct dv_sim_options *options, const struct dv_sim
 
 enum dv_exit dv_cmd_simulate(struct dv_cli *cli)
 {
+    struct dv_progress progress = {.is_on = cli->output == DV_OUTPUT_TABLE,
+                                   .is_terminal = isatty(STDERR_FILENO) == 1};
     struct dv_sim_options options = {
         .n_nodes = cli->n_nodes ? cli->n_nodes : 100,
         .n_devices = cli->n_devices ? cli->n_devices : 10,
@@ -68,7 +108,9 @@ enum dv_exit dv_cmd_simulate(struct dv_cli *cli)
         .n_clients = cli->n_clients ? cli->n_clients : 64,
         .dir = cli->dir.n > 0 ? cli->dir : DV_STR("/tmp"),
         .timeout_ms = cli->timeout_ms,
-        .told = cli->output == DV_OUTPUT_TABLE ? on_told : NULL,
+        .told = on_told,
+        .counted = on_counted,
+        .ctx = &progress,
     };
     struct dv_sim_result result;
     struct dv_err err;
@@ -79,7 +121,7 @@ enum dv_exit dv_cmd_simulate(struct dv_cli *cli)
         return dv_cli_complain_usage("simulate",
                                      "--shape is template, shared, cel, match or none, not %.*s",
                                      DV_FMT(cli->shape));
-    if (!dv_simulate(&options, cli->arena, &result, &err))
+    if (!simulate(&options, cli->arena, &result, &err))
         return dv_cli_complain("%s", err.msg);
     if (cli->output == DV_OUTPUT_TABLE)
         print_text(&options, &result);

@@ -186,13 +186,17 @@ static void on_pod(void *ctx, struct dv_object *old, struct dv_object *now)
     const struct dv_api_pod *pod = now ? now->value : NULL;
     uint32_t i;
 
-    (void)old;
+    if (!now && old && sim->options->counted)
+        sim->options->counted(sim->options->ctx, sim->options->n_pods - dv_view_n(sim->pods),
+                              sim->options->n_pods);
     if (!pod || pod->spec.node_name.n == 0 ||
         !dv_str_to_u32(dv_str_slice(now->meta->name, 4, now->meta->name.n), &i) ||
         i >= sim->options->n_pods || sim->took_ns[i] != 0)
         return;
     sim->took_ns[i] = now_ns() - sim->made_ns[i];
     sim->n_bound++;
+    if (sim->options->counted)
+        sim->options->counted(sim->options->ctx, sim->n_bound, sim->options->n_pods);
 }
 
 static void on_claim(void *ctx, struct dv_object *old, struct dv_object *now)

@@ -34,6 +34,8 @@ struct dv_sim_options {
     dv_str dir; /* of the database, which is removed at the end */
     uint64_t timeout_ms;
     void (*told)(void *ctx, const char *what); /* what it does now; may be NULL */
+    /* How far that has come; may be NULL. */
+    void (*counted)(void *ctx, size_t n_done, size_t n_all);
     void *ctx;
 };
 
