@@ -12,6 +12,7 @@
 #include "control/control_queue.h"
 #include "control/controllers.h"
 #include "resource/resource.h"
+#include "resource/validate.h"
 #include "json/json.h"
 
 #define MANAGER "clusterrole-aggregation-controller"
@@ -80,9 +81,21 @@ static struct dv_json *print_patch(struct dv_job *job, const struct dv_api_clust
     return doc;
 }
 
+/* Refuses to make a role that was deleted meanwhile: what is applied would be all that it has. */
+static void admit_if_there(struct dv_request *request, const struct dv_object *old,
+                           const void *value, struct dv_problems *problems)
+{
+    (void)request;
+    (void)value;
+    if (!old)
+        *dv_vec_add_in(problems, problems->arena) = (struct dv_problem){
+            DV_PROBLEM_FORBIDDEN, DV_STR("metadata.name"), DV_STR("the role is gone")};
+}
+
 static void on_written(struct dv_job *job, const struct dv_api_status *failure)
 {
-    if (!failure || failure->code == 404 || failure->code == 409)
+    if (!failure || failure->code == 409 ||
+        !dv_control_get(job->control, DV_CONTROL_CLUSTER_ROLES, DV_STR_NONE, job->item.name))
         dv_job_finish(job); /* the change that was in between has queued it again */
     else
         dv_job_fail(job, "gather the rules of a ClusterRole", failure);
@@ -114,6 +127,7 @@ void dv_role_job_run(struct dv_queue_item *item)
                                        .patch_type = DV_PATCH_APPLY,
                                        .patch = print_patch(job, &changed),
                                        .field_manager = DV_STR(MANAGER),
-                                       .is_forced = true};
+                                       .is_forced = true,
+                                       .admit = admit_if_there};
     dv_job_ask(job, on_written);
 }

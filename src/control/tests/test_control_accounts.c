@@ -90,6 +90,40 @@ static void without_a_certificate_nothing_is_made(void **state)
     assert_null(look(world, DV_KIND_CONFIG_MAP, "default", MAP));
 }
 
+/* ---- ClusterRoles that are made of others ---- */
+
+static const struct dv_api_cluster_role *role_of(struct world *world, const char *name)
+{
+    const struct dv_object *object = look(world, DV_KIND_CLUSTER_ROLE, "", name);
+
+    return object ? object->value : NULL;
+}
+
+static void roles_have_the_rules_of_those_they_select(void **state)
+{
+    struct world *world = *state;
+
+    start(world);
+    (void)make(
+        world, DV_KIND_CLUSTER_ROLE, "",
+        "{metadata: {name: all}, rules: [{verbs: [own], apiGroups: [''], resources: [own]}], "
+        "aggregationRule: {clusterRoleSelectors: [{matchLabels: {part: '1'}}]}}");
+    assert_str(role_of(world, "all")->rules[0].verbs[0], "own"); /* nothing is selected yet */
+    (void)make(world, DV_KIND_CLUSTER_ROLE, "",
+               "{metadata: {name: a, labels: {part: '1'}}, rules: [{verbs: [get], apiGroups: [''], "
+               "resources: [pods]}]}");
+    assert_int_equal(role_of(world, "all")->n_rules, 1);
+    assert_str(role_of(world, "all")->rules[0].verbs[0], "get");
+    change(world, DV_KIND_CLUSTER_ROLE, "", "a",
+           "{rules: [{verbs: [list], apiGroups: [''], resources: [pods]}]}");
+    assert_str(role_of(world, "all")->rules[0].verbs[0], "list");
+    change(world, DV_KIND_CLUSTER_ROLE, "", "a", "{metadata: {labels: {part: '2'}}}");
+    assert_int_equal(role_of(world, "all")->n_rules, 0);
+    destroy(world, DV_KIND_CLUSTER_ROLE, "", "a");
+    destroy(world, DV_KIND_CLUSTER_ROLE, "", "all");
+    assert_null(role_of(world, "all"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -98,6 +132,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_is_deleted_or_changed_is_put_right, start_world,
                                         end_world),
         cmocka_unit_test_setup_teardown(another_certificate_replaces_the_old_one, start_world,
+                                        end_world),
+        cmocka_unit_test_setup_teardown(roles_have_the_rules_of_those_they_select, start_world,
                                         end_world),
         cmocka_unit_test_setup_teardown(a_namespace_that_goes_gets_nothing, start_world, end_world),
         cmocka_unit_test_setup_teardown(without_a_certificate_nothing_is_made, start_world,
