@@ -175,6 +175,8 @@ def test_what_a_pod_may_not_have_is_refused(node, api, driver):
                     status={"resourceClaimStatuses": [
                         {"name": "g", "resourceClaimName": "others"}]})
     generated["spec"]["resourceClaims"] = [{"name": "g", "resourceClaimTemplateName": "t"}]
+    not_yet = pod("p", {}, containers=[container("main", "g")])
+    not_yet["spec"]["resourceClaims"] = [{"name": "g", "resourceClaimTemplateName": "t"}]
     neither = pod("p", {"g": "x"})
     neither["spec"]["resourceClaims"] = [{"name": "g"}]
     for made, text in (
@@ -182,6 +184,8 @@ def test_what_a_pod_may_not_have_is_refused(node, api, driver):
         (pod("p", {"g": "others"}),
          f"pod p (uid-p) is not allowed to use ResourceClaim others ({uid}); claims are allocated "
          "for pods that are created through the API: create it there, or take a lease"),
+        (not_yet, 'pod "default/p": ResourceClaim not created yet; claims are allocated for pods '
+                  "that are created through the API: create it there, or take a lease"),
         (generated, "ResourceClaim default/others was not created for Pod default/p "
                     "(Pod is not owner)"),
         (neither, 'pod "default/p", spec.resourceClaim "g": none of the supported fields are set'),
@@ -192,7 +196,7 @@ def test_what_a_pod_may_not_have_is_refused(node, api, driver):
     assert driver.calls == [] and node.claims() == {} and node.pods() == {}
     assert node.metrics()[
         'dra_operations_duration_seconds_count{operation_name="PrepareResources",is_error="true"}'
-    ] == 4
+    ] == 5
 
 
 def test_an_allocation_without_results_needs_nobody(node, api):
