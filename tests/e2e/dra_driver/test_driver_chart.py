@@ -79,6 +79,41 @@ def kubeconfig_of(cluster, token, folder):
     return path
 
 
+CLAIMS = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
+STATUS_RULES = f"""
+- apiGroups: [resource.k8s.io]
+  resources: [resourceclaims/status]
+  verbs: [update, patch]
+- apiGroups: [resource.k8s.io]
+  resources: [resourceclaims/driver]
+  resourceNames: [{DRIVER}]
+  verbs: ["associated-node:update", "associated-node:patch"]
+"""
+
+
+def allocated(api, name, node):
+    """A claim with a device of the driver on that node, and one of another driver."""
+    made = api.must("POST", CLAIMS, {"metadata": {"name": name}, "spec": {"devices": {"requests": [
+        {"name": "r", "exactly": {"deviceClassName": "c", "count": 2}}]}}})
+    made["metadata"]["finalizers"] = ["resource.kubernetes.io/delete-protection"]
+    made = api.must("PUT", f"{CLAIMS}/{name}", made)
+    made["status"] = {"allocation": {
+        "devices": {"results": [
+            {"request": "r", "driver": DRIVER, "pool": node, "device": "device-0"},
+            {"request": "r", "driver": "other.example.com", "pool": node, "device": "d"}]},
+        "nodeSelector": {"nodeSelectorTerms": [{"matchFields": [
+            {"key": "metadata.name", "operator": "In", "values": [node]}]}]}}}
+    return api.must("PUT", f"{CLAIMS}/{name}/status", made)
+
+
+def about(driver, pool):
+    device = "device-0" if driver == DRIVER else "d"
+    return {"status": {"devices": [{
+        "driver": driver, "pool": pool, "device": device,
+        "conditions": [{"type": "Ready", "status": "True", "reason": "Ok", "message": "",
+                        "lastTransitionTime": "2024-01-01T00:00:00Z"}]}]}}
+
+
 def new_slice(name):
     return {"metadata": {"name": name}, "spec": {
         "driver": DRIVER, "nodeName": NODE,
@@ -137,3 +172,33 @@ def test_the_account_goes_with_its_manifest(cluster, api, chart):
     found = subprocess.run([chart.program, "get", "clusterroles,clusterrolebindings", "-o", "name"],
                            env=chart.env, capture_output=True, text=True, check=True).stdout
     assert "sample-kubeletplugin" not in found
+
+
+def test_it_writes_about_its_own_devices_on_its_own_node(cluster, api, chart):
+    chart("apply", "-f", "-", stdin=MANIFEST + STATUS_RULES + "---" + BINDING)
+    inside = cluster.api(token=token_of_pod(api))
+    allocated(api, "here", NODE)
+    allocated(api, "elsewhere", "another-node")
+
+    def write(name, patch):
+        return inside.ask("PATCH", f"{CLAIMS}/{name}/status", json.dumps(patch),
+                          Content_Type="application/merge-patch+json")
+
+    answer = write("here", about(DRIVER, NODE))
+    assert answer.status == 200, answer
+    assert answer.doc["status"]["devices"][0]["conditions"][0]["type"] == "Ready"
+    for name, patch, field, right in (
+            ("elsewhere", about(DRIVER, "another-node"), "status.devices",
+             "arbitrary-node:patch resource \"resourceclaims/driver\""),
+            ("here", about("other.example.com", NODE), "status.devices",
+             "associated-node:patch resource \"resourceclaims/driver\""),
+            ("here", {"status": {"reservedFor": [{"resource": "pods", "name": "x", "uid": "u"}]}},
+             "status.allocation", "patch resource \"resourceclaims/binding\"")):
+        answer = write(name, patch)
+        assert answer.status == 422 and answer.doc["reason"] == "Invalid", answer
+        causes = answer.doc["details"]["causes"]
+        assert {(c["field"], c["reason"]) for c in causes} == {(field, "FieldValueForbidden")}, answer
+        assert f'User "{USER}" cannot {right}' in answer.doc["message"], answer
+    claim = inside.must("GET", f"{CLAIMS}/here")
+    assert [d["driver"] for d in claim["status"]["devices"]] == [DRIVER]
+    assert "devices" not in api.must("GET", f"{CLAIMS}/elsewhere")["status"]
