@@ -130,11 +130,11 @@ static void run_stays_open(struct dv_trial *trial)
     size_t n = link->list->n_lists;
 
     dv_trial_pass(trial, QUIET_MS);
-    if (link->list->has_ended)
-        dv_trial_fail(trial, "the plugin ended ListAndWatch: %s", link->list->err.msg);
     if (link->list->n_lists - n > LISTS_MAX)
         dv_trial_fail(trial, "%zu lists came in %u ms although nothing changed",
                       link->list->n_lists - n, QUIET_MS);
+    if (link->list->has_ended)
+        dv_trial_fail(trial, "the plugin ended ListAndWatch: %s", link->list->err.msg);
 }
 
 static void run_after_reconnect(struct dv_trial *trial)

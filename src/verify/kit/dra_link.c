@@ -268,12 +268,21 @@ static void on_health(struct dv_call *call, dv_str message)
                                watch->trial->arena, &watch->err);
     watch->n_lists += watch->last != NULL;
     watch->has_ended |= !watch->last;
+    watch->n_bytes += message.n;
+    if (watch->n_bytes > DV_STREAM_BYTES_MAX && !watch->has_ended) {
+        watch->has_ended = true;
+        (void)dv_fail(&watch->err, DV_RESOURCE_EXHAUSTED, "it has sent %zu lists, of %zu bytes",
+                      watch->n_lists, watch->n_bytes);
+        dv_call_cancel(call);
+    }
 }
 
 static void on_health_end(struct dv_call *call, const struct dv_err *err)
 {
     struct dv_health_watch *watch = DV_CONTAINER(call, struct dv_health_watch, call);
 
+    if (watch->has_ended)
+        return; /* we did it, and said why */
     watch->has_ended = true;
     if (err)
         watch->err = *err;

@@ -100,6 +100,7 @@ struct dv_health_watch {
     struct dv_trial *trial;
     HealthV1__NodeWatchResourcesResponse *last;
     size_t n_lists;
+    size_t n_bytes; /* of all lists */
     struct dv_err err;
     bool has_ended;
 };

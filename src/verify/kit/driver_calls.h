@@ -16,6 +16,8 @@ struct dv_trial;
 
 /* What the kubelet takes of a message: 16 MiB. */
 #define DV_MESSAGE_BYTES_MAX (16u << 20)
+/* What a stream may send in a trial: it is all kept. */
+#define DV_STREAM_BYTES_MAX (64u << 20)
 
 /* Connects to the driver's socket, and waits until it answers; fails the trial when it does not. */
 struct dv_channel *dv_driver_connect(struct dv_trial *trial, dv_str path);

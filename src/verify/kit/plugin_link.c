@@ -25,12 +25,21 @@ static void on_list(struct dv_call *call, dv_str message)
         list->n_lists++;
     else
         list->has_ended = true;
+    list->n_bytes += message.n;
+    if (list->n_bytes > DV_STREAM_BYTES_MAX && !list->has_ended) {
+        list->has_ended = true;
+        (void)dv_fail(&list->err, DV_RESOURCE_EXHAUSTED, "it has sent %zu lists, of %zu bytes",
+                      list->n_lists, list->n_bytes);
+        dv_call_cancel(call);
+    }
 }
 
 static void on_list_end(struct dv_call *call, const struct dv_err *err)
 {
     struct dv_list_watch *list = DV_CONTAINER(call, struct dv_list_watch, call);
 
+    if (list->has_ended)
+        return; /* we did it, and said why */
     list->has_ended = true;
     if (err)
         list->err = *err;

@@ -20,6 +20,7 @@ struct dv_list_watch {
     struct dv_call call;
     struct dv_trial *trial;
     size_t n_lists;
+    size_t n_bytes;                        /* of all lists */
     DpV1beta1__ListAndWatchResponse *last; /* in the trial's arena; NULL: none came yet */
     struct dv_err err;                     /* of its end, or of a list that cannot be read */
     bool has_ended;
