@@ -80,6 +80,11 @@ struct rest {
     size_t n_processes;
 };
 
+static size_t n_processes(const struct rest *rest)
+{
+    return rest->process ? dv_child_n_members(rest->process) + dv_trial_n_orphans(rest->trial) : 0;
+}
+
 /* Files that a first claim brings, for all that follow, count as the driver's own: one is prepared
  * and unprepared before. */
 static struct rest take_rest(struct dv_dra_link *link, dv_str dir)
@@ -93,7 +98,7 @@ static struct rest take_rest(struct dv_dra_link *link, dv_str dir)
     (void)dv_api_delete(trial, DV_KIND_CLAIM, claim->name); /* its device is free again */
     rest.files = dv_trial_list(trial, dir);
     rest.n_mounts = dv_trial_mounts(trial).n;
-    rest.n_processes = link->process ? dv_child_n_members(link->process) : 0;
+    rest.n_processes = n_processes(&rest);
     return rest;
 }
 
@@ -121,7 +126,7 @@ static bool is_mount_left(const struct rest *rest)
 
 static bool is_process_left(const struct rest *rest)
 {
-    return rest->process && dv_child_n_members(rest->process) > rest->n_processes;
+    return n_processes(rest) > rest->n_processes;
 }
 
 /* For as long as helpers of the driver may take to end, and its files to be put in place. */

@@ -62,16 +62,21 @@ static void run_stream_ends(struct dv_trial *trial)
         dv_trial_fail(trial, "after its end ListAndWatch is still open");
 }
 
+static size_t n_left(const struct dv_plugin_link *link)
+{
+    return dv_child_n_members(link->process) + dv_trial_n_orphans(link->trial);
+}
+
 static void run_no_children(struct dv_trial *trial)
 {
     struct dv_plugin_link *link = dv_plugin_link_begin(trial);
 
     dv_child_must_stop(link->process);
-    for (unsigned ms = 0; dv_child_n_members(link->process) > 0 && ms < HELPERS_MS; ms += LOOK_MS)
+    for (unsigned ms = 0; n_left(link) > 0 && ms < HELPERS_MS; ms += LOOK_MS)
         dv_trial_pass(trial, LOOK_MS);
-    if (dv_child_n_members(link->process) > 0)
+    if (n_left(link) > 0)
         dv_trial_fail(trial, "after its end %zu process(es) that it started still run",
-                      dv_child_n_members(link->process));
+                      n_left(link));
 }
 
 /* ---- what it uses up ---- */

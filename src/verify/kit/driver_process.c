@@ -192,9 +192,12 @@ static _Noreturn void become(char *const *argv, int log_fd, const char *boot_id,
     _exit(127);
 }
 
+/* Others may have been quicker: those who end all children. */
 static void reap(struct dv_child *process)
 {
-    if (!process->has_ended && waitpid(process->pid, &process->status, WNOHANG) == process->pid)
+    pid_t pid = process->has_ended ? 0 : waitpid(process->pid, &process->status, WNOHANG);
+
+    if (pid == process->pid || (pid < 0 && errno == ECHILD))
         process->has_ended = true;
 }
 
@@ -394,6 +397,35 @@ static void kill_stranger(void *ctx, const char *pid, const struct stat_line *li
     strangers->n_found++;
     (void)kill((pid_t)number, SIGKILL);
     (void)waitpid((pid_t)number, NULL, WNOHANG);
+}
+
+struct orphans {
+    const struct dv_trial *trial;
+    pid_t self;
+    size_t n;
+};
+
+static void count_orphan(void *ctx, const char *pid, const struct stat_line *line)
+{
+    struct orphans *orphans = ctx;
+    uint32_t number;
+
+    if (line->parent != orphans->self || line->state == 'Z' ||
+        !dv_str_to_u32(dv_str_from_c(pid), &number))
+        return;
+    for (size_t i = 0; i < orphans->trial->processes.n; i++)
+        if (orphans->trial->processes.v[i]->pid == (pid_t)number ||
+            orphans->trial->processes.v[i]->pid == line->group)
+            return; /* started here, or counted as a member of that group */
+    orphans->n++;
+}
+
+size_t dv_trial_n_orphans(const struct dv_trial *trial)
+{
+    struct orphans orphans = {.trial = trial, .self = getpid()};
+
+    each_process(&orphans, count_orphan);
+    return orphans.n;
 }
 
 /* Each one's end may bring others: its children become ours. */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -18,6 +19,8 @@
 
 /* For what is left in the recorder's queue to be written. */
 #define FLUSH_MS 5000u
+#define LOG_BYTES_MAX (8 << 20)
+#define LOG_LOOK_MS 100u
 
 /* ---- the recording ---- */
 
@@ -65,6 +68,29 @@ static void close_recording(struct dv_trial *trial)
     (void)dv_trial_wait_ms(trial, is_set, &is_closed, FLUSH_MS, "the end of the recording");
 }
 
+/* ---- the driver's output ---- */
+
+/* What is at its end may be the reason of a failure, and a driver may print without an end: when
+ * there is too much, it is begun anew. */
+static void bound_log(struct dv_trial *trial)
+{
+    static const char note[] =
+        "davit verify: there was too much before this line, and it is gone\n";
+    struct stat found;
+
+    if (fstat(trial->log_fd, &found) == 0 && found.st_size > LOG_BYTES_MAX &&
+        ftruncate(trial->log_fd, 0) == 0)
+        (void)!write(trial->log_fd, note, sizeof(note) - 1); /* it is only told */
+}
+
+static void on_log_timer(struct dv_timer *timer)
+{
+    struct dv_trial *trial = DV_CONTAINER(timer, struct dv_trial, log_timer);
+
+    bound_log(trial);
+    dv_timer_start(timer, trial->loop, dv_loop_now_ms(trial->loop) + LOG_LOOK_MS, on_log_timer);
+}
+
 /* ---- the end ---- */
 
 /* The order matters: the driver first, so that it sees nothing vanish that it uses; the recording
@@ -74,12 +100,16 @@ _Noreturn void dv_trial_end(struct dv_trial *trial, enum dv_outcome outcome, con
     struct dv_trial_result result = {.outcome = outcome, .n_calls = trial->n_calls};
     ssize_t n;
 
-    if (trial->is_ending) /* failed while it ended: what was found first counts */
+    if (trial->is_ending) { /* failed while it ended: what was found first counts */
+        dv_trial_processes_end(trial);
+        dv_trial_dirs_remove(trial);
         _exit(1);
+    }
     trial->is_ending = true;
     if (trial->options->teardown.n > 0)
         (void)dv_child_run(trial, trial->options->teardown); /* the case is over either way */
     dv_trial_processes_end(trial);
+    bound_log(trial);
     close_recording(trial);
     dv_trial_dirs_remove(trial);
     result.facts = trial->facts;
@@ -132,9 +162,13 @@ _Noreturn void dv_trial_break(struct dv_trial *trial, const char *fmt, ...)
 
 /* ---- the beginning ---- */
 
+/* One that is ending is about to have cleaned up. */
 static void on_signal(void *ctx, int signum)
 {
-    dv_trial_break(ctx, "interrupted by %s", strsignal(signum));
+    struct dv_trial *trial = ctx;
+
+    if (!trial->is_ending)
+        dv_trial_break(trial, "interrupted by %s", strsignal(signum));
 }
 
 void dv_trial_init(struct dv_trial *trial)
@@ -156,6 +190,7 @@ void dv_trial_init(struct dv_trial *trial)
     for (size_t i = 0; i < DV_COUNT(signals); i++)
         if (!dv_signal_open(trial->loop, signals[i], on_signal, trial, &err))
             dv_trial_break(trial, "%s", err.msg);
+    on_log_timer(&trial->log_timer);
     if (!dv_trial_dirs_make(trial, &err) || !open_recording(trial, &err))
         dv_trial_break(trial, "%s", err.msg);
 }

@@ -18,12 +18,12 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "grpc/grpc.h"
+#include "loop/loop.h"
 
 struct dv_arena;
 struct dv_err;
 struct dv_flight;
 struct dv_kubelet_side;
-struct dv_loop;
 struct dv_poll;
 struct dv_skew;
 struct dv_trial_api;
@@ -111,6 +111,7 @@ struct dv_trial {
     uint64_t grace_ms;   /* from SIGTERM to the driver's end */
     int result_fd;
     int log_fd; /* the driver's output */
+    struct dv_timer log_timer;
     size_t n_calls;
     size_t n_claims; /* that were made */
     /* Passes on to the recorder what channels and servers do, as long as there is one. */
@@ -131,9 +132,10 @@ struct dv_trial {
 
 /* ---- life: for the runner ---- */
 
-/* Makes the directory that all others of the trial are in: in the runner, which removes it should
- * the worker crash. The trial has its arena. */
-DV_CHECKED bool dv_trial_root_make(struct dv_trial *trial, struct dv_err *err);
+/* Chooses the directory that all others of the trial are in: in the runner, which removes it should
+ * the worker crash. It is made in the worker, which removes it should the runner be killed. The
+ * trial has its arena. */
+DV_CHECKED bool dv_trial_root_choose(struct dv_trial *trial, struct dv_err *err);
 /* Makes the other directories, the loop and the log, in the worker. */
 void dv_trial_init(struct dv_trial *trial);
 _Noreturn void dv_trial_end(struct dv_trial *trial, enum dv_outcome outcome, const char *reason);
@@ -186,6 +188,8 @@ const char *dv_child_end_text(const struct dv_child *process);
 size_t dv_child_n_descriptors(const struct dv_child *process);
 size_t dv_child_rss_kib(const struct dv_child *process);
 size_t dv_child_n_members(const struct dv_child *process);
+/* Processes that drivers of the trial have left: no longer in their groups, their parents gone. */
+size_t dv_trial_n_orphans(const struct dv_trial *trial);
 
 /* ---- files ---- */
 

@@ -12,6 +12,7 @@
 
 #include "base/err.h"
 #include "base/file.h"
+#include "base/num.h"
 #include "verify/kit/trial.h"
 #include "verify/verify.h"
 
@@ -32,10 +33,11 @@ static bool make(struct dv_trial *trial, dv_str *path, const char *dir, const ch
 
 /* Socket addresses have 107 bytes. Under /tmp our paths are as long as the kubelet's own, so that
  * names of sockets that fit there fit here: /var/lib/kubelet/plugins, /tmp/dvXXXXXX/k/plugins. */
-bool dv_trial_root_make(struct dv_trial *trial, struct dv_err *err)
+bool dv_trial_root_choose(struct dv_trial *trial, struct dv_err *err)
 {
     const char *tmp = getenv("TMPDIR");
-    char path[64];
+    char random[DV_UUID_BYTES];
+    dv_str path;
 
     if (trial->options->attach.n > 0) {
         char *real = realpath(dv_str_to_c(trial->options->attach, trial->arena), NULL);
@@ -48,10 +50,10 @@ bool dv_trial_root_make(struct dv_trial *trial, struct dv_err *err)
     }
     if (!tmp || strlen(tmp) > 30)
         tmp = "/tmp";
-    (void)snprintf(path, sizeof(path), "%s/dvXXXXXX", tmp);
-    if (!mkdtemp(path))
-        return dv_fail_errno(err, errno, "making a directory in %s", tmp);
-    trial->paths.root = dv_str_copy(dv_str_from_c(path), trial->arena);
+    do
+        path = dv_str_printf(trial->arena, "%s/dv%.6s", tmp, dv_random_uuid(random).p);
+    while (dv_trial_has_file(trial, path));
+    trial->paths.root = path;
     return true;
 }
 
@@ -60,6 +62,8 @@ bool dv_trial_dirs_make(struct dv_trial *trial, struct dv_err *err)
     struct dv_trial_paths *paths = &trial->paths;
     const char *kubelet = trial->options->attach.n > 0 ? "kubelet" : "k";
 
+    if (trial->options->attach.n == 0 && mkdir(dv_str_to_c(paths->root, trial->arena), 0700) != 0)
+        return dv_fail_errno(err, errno, "making %.*s", DV_FMT(paths->root));
     if (!make(trial, &paths->kubelet, kubelet, "", err) ||
         !make(trial, &paths->device_plugins, kubelet, "/device-plugins", err) ||
         !make(trial, &paths->registry, kubelet, "/plugins_registry", err) ||

@@ -97,6 +97,8 @@ static _Noreturn void work(struct run *run, struct worker *worker, pid_t parent)
 {
     struct dv_trial *trial = &worker->trial;
 
+    /* Not in the runner's group: who kills that with SIGKILL leaves us to clean up. */
+    (void)setpgid(0, 0);
     (void)prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0);
     if (getppid() != parent) /* it died before that was said */
         _exit(1);
@@ -157,7 +159,7 @@ static bool begin(struct run *run, struct worker *worker, const struct dv_verify
         .arena = dv_arena_new(),
     };
     worker->trial.facts.has_slices |= is_required(options, "slices");
-    if (!dv_trial_root_make(&worker->trial, err))
+    if (!dv_trial_root_choose(&worker->trial, err))
         return false;
     if (pipe2(fds, O_CLOEXEC) != 0)
         return dv_fail_errno(err, errno, "pipe");
@@ -169,6 +171,8 @@ static bool begin(struct run *run, struct worker *worker, const struct dv_verify
         work(run, worker, self);
     }
     (void)close(fds[1]);
+    if (worker->pid > 0)
+        (void)setpgid(worker->pid, worker->pid); /* whoever of the two is first */
     worker->fd = fds[0];
     return worker->pid > 0 || dv_fail_errno(err, errno, "fork");
 }

@@ -2,6 +2,7 @@
 and plugins in the field have done."""
 
 import os
+import subprocess
 import time
 
 import grpc
@@ -218,6 +219,22 @@ class RepeatsList(Plugin):
         while stream.empty():
             yield self.list_message()
             time.sleep(0.002)
+
+
+@fault("list.stays-open", says="although nothing changed")
+class FloodsLists(Plugin):
+    """As fast as it can, with long lists: who keeps them all runs out of memory."""
+
+    def list_message(self):
+        message = super().list_message()
+        for i in range(5000):
+            message.devices.add(ID=f"more-{i:040}", health="Healthy")
+        return message
+
+    def lists(self, stream):
+        message = self.list_message()
+        while stream.empty():
+            yield message
 
 
 @fault("list.after-reconnect", says="after a lost connection no list comes", waits=True)
@@ -444,6 +461,15 @@ class EmptyAtTheEnd(Plugin):
         self.push(None)
         self.served.remove()
         self.served.stop(5)  # ends with the last stream
+
+
+@fault("shutdown.processes", says="still run")
+class LeavesDaemon(Plugin):
+    """A helper in a session of its own, which no signal to the plugin's group reaches."""
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        subprocess.run(["setsid", "--fork", "sleep", "1000"], check=True)
 
 
 class AnyMethod(grpc.GenericRpcHandler):

@@ -122,15 +122,28 @@ def descendants(pid):
     return found
 
 
-@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGKILL])
-def test_nothing_is_left_when_davit_is_ended(scratch, signum):
-    run = subprocess.Popen(
-        [DAVIT, "verify", "device-plugin", "--exec", PLUGIN + " --fault never-registers",
-         "--dir", os.path.join(scratch, "kept"), "--wait", "60"],
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    below = until(lambda: len(found := descendants(run.pid)) >= 2 and found, 30, "a driver")
+def test_output_of_the_driver_is_bounded(scratch):
+    code, outcomes, reasons = verify(
+        "device-plugin", "head -c 50000000 /dev/zero | tr '\\0' x; " + PLUGIN, scratch,
+        "--only", "register.in-time")
+    assert (code, outcomes) == (0, {"register.in-time": "passed"}), reasons
+    assert os.path.getsize(os.path.join(scratch, "kept", "register.in-time.log")) < 9 << 20
 
-    run.send_signal(signum)
+
+@pytest.mark.parametrize("send,signum", [
+    (os.kill, signal.SIGINT), (os.kill, signal.SIGKILL), (os.killpg, signal.SIGKILL)])
+def test_nothing_is_left_when_davit_is_ended(scratch, send, signum):
+    """Also not of drivers whose helpers have left their group; and when a service kills the group."""
+    mark = f"100000.{os.getpid()}"
+    command = (f"setsid sh -c 'trap : TERM; sleep {mark} & sleep {mark}' & "
+               + PLUGIN + " --fault never-registers")
+    run = subprocess.Popen(
+        [DAVIT, "verify", "device-plugin", "--exec", command,
+         "--dir", os.path.join(scratch, "kept"), "--wait", "60"],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    below = until(lambda: len(found := descendants(run.pid)) >= 5 and found, 30, "a driver")
+
+    send(run.pid, signum)
     run.wait(30)
     until(lambda: group_is_gone(below), 30, lambda: f"still there: {below}")
     until(lambda: not [name for name in os.listdir(os.environ["TMPDIR"])
