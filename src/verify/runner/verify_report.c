@@ -1,8 +1,16 @@
 #include "verify/runner/verify_report.h"
 
+#include "base/arena.h"
 #include "base/buf.h"
 #include "base/defs.h"
+#include "base/err.h"
+#include "base/file.h"
 #include "base/visible.h"
+
+/* Of the driver's output, when it did not come far. */
+#define LOG_BYTES_MAX (64u << 20)
+#define LAST_LINES 10u
+#define LAST_BYTES_MAX 2000u
 
 static const char *const words[] = {
     [DV_PASSED] = "pass", [DV_FAILED] = "FAIL", [DV_SKIPPED] = "skip", [DV_BROKEN] = "BROKEN"};
@@ -50,11 +58,43 @@ void dv_report_print_case(const struct dv_verify_report *report,
             result->n_calls, DV_FMT(options->dir), result->id);
     dv_buf_printf(buf, "        what the driver printed: %.*s/%s.log\n", DV_FMT(options->dir),
                   result->id);
-    if (result->outcome == DV_FAILED)
+    if (result->outcome == DV_FAILED && result->is_case)
         dv_buf_printf(buf,
                       "        why it matters, what the protocol says: davit verify explain "
                       "%s\n",
                       result->id);
+}
+
+/* The last lines of a text, as far as they are not very long. */
+static dv_str last_lines(dv_str text)
+{
+    size_t n = 0;
+    size_t at;
+
+    if (text.n > 0 && text.p[text.n - 1] == '\n')
+        text.n--;
+    for (at = text.n; at > 0 && text.n - at < LAST_BYTES_MAX; at--)
+        if (text.p[at - 1] == '\n' && ++n == LAST_LINES)
+            break;
+    return dv_str_slice(text, at, text.n);
+}
+
+void dv_report_print_last_words(const struct dv_verify_report *report, struct dv_buf *buf)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    dv_str path = dv_str_printf(arena, "%.*s/probe.log", DV_FMT(report->options->dir));
+    struct dv_err err;
+    dv_str line;
+    dv_str text;
+
+    if (!dv_file_read(path, LOG_BYTES_MAX, arena, &text, &err))
+        return; /* the file was named before */
+    text = last_lines(text);
+    while (text.n > 0 && dv_str_split(&text, '\n', &line)) {
+        dv_buf_add_c(buf, "        | ");
+        dv_buf_add_visible(buf, line);
+        dv_buf_add_char(buf, '\n');
+    }
 }
 
 void dv_report_print_sum(const struct dv_verify_report *report, struct dv_buf *buf)

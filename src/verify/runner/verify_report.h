@@ -22,6 +22,7 @@ struct dv_verify_result {
     size_t n_calls;
     uint64_t took_ms;
     bool is_done;
+    bool is_case; /* and not the probe: it can be explained */
 };
 
 struct dv_verify_report {
@@ -37,6 +38,9 @@ struct dv_verify_sum dv_report_sum(const struct dv_verify_report *report);
 /* For people, one case at a time. */
 void dv_report_print_case(const struct dv_verify_report *report,
                           const struct dv_verify_result *result, struct dv_buf *buf);
+/* The last lines that the driver printed in the probe: what is wrong with it, or with its command,
+ * before anything was asked of it. */
+void dv_report_print_last_words(const struct dv_verify_report *report, struct dv_buf *buf);
 void dv_report_print_sum(const struct dv_verify_report *report, struct dv_buf *buf);
 
 /* Whole reports: TAP version 13, JUnit's XML, JSON. */

@@ -352,14 +352,18 @@ static void say(const struct run *run, struct dv_buf *buf)
     dv_buf_fini(buf);
 }
 
-/* In the order of the table, as far as all before are known. */
+/* In the order of the table, as far as all before are known. After a probe that failed nearly all
+ * are skipped, for that one reason, which stands above. */
 static void print_done(struct run *run)
 {
     while (run->n_printed < run->report.n_results && run->report.results[run->n_printed].is_done) {
+        const struct dv_verify_result *result = &run->report.results[run->n_printed++];
         struct dv_buf buf;
 
+        if (run->n_printed > 1 && !run->has_facts && result->outcome == DV_SKIPPED)
+            continue;
         dv_buf_init(&buf, REPORT_BYTES_MAX);
-        dv_report_print_case(&run->report, &run->report.results[run->n_printed++], &buf);
+        dv_report_print_case(&run->report, result, &buf);
         say(run, &buf);
     }
 }
@@ -397,6 +401,7 @@ static bool run_cases(struct run *run, struct dv_err *err)
 static bool run_probe(struct run *run, struct dv_err *err)
 {
     struct dv_verify_result *result = &run->report.results[0];
+    struct dv_buf buf;
 
     if (!begin(run, &run->workers[0], NULL, 0, err))
         return false;
@@ -405,10 +410,14 @@ static bool run_probe(struct run *run, struct dv_err *err)
     if (signal_raised)
         return dv_fail(err, DV_CANCELLED, "interrupted by %s", strsignal(signal_raised));
     run->report.name = dv_str_from_c(run->facts.name);
-    if (!run->has_facts)
-        print_done(run);
-    else
+    if (run->has_facts) {
         run->n_printed = 1;
+    } else {
+        print_done(run);
+        dv_buf_init(&buf, REPORT_BYTES_MAX);
+        dv_report_print_last_words(&run->report, &buf);
+        say(run, &buf);
+    }
     run->n_begun = 1;
     return result->outcome != DV_BROKEN ||
            dv_fail(err, DV_FAILED_PRECONDITION, "%.*s", DV_FMT(result->reason));
@@ -431,6 +440,7 @@ static void gather_cases(struct run *run)
         run->cases[i] = dv_selection_next(run->options, &at);
         run->report.results[i].id = run->cases[i]->id;
         run->report.results[i].proves = run->cases[i]->proves;
+        run->report.results[i].is_case = true;
     }
 }
 

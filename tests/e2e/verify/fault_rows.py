@@ -2,7 +2,8 @@
 
 # What is right for some drivers and wrong for others: these cases are skipped unless they are required.
 REQUIRED = {
-    "device-plugin": ["allocate.gives", "allocate.distinct", "register.socket-removed"],
+    "device-plugin": ["allocate.gives", "allocate.distinct", "register.socket-removed",
+                      "register.two-instances"],
     "dra": ["prepare.devices", "prepare.cdi-ids", "prepare.cdi-unique"],
 }
 

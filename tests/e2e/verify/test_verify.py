@@ -92,6 +92,17 @@ def test_what_only_some_drivers_do_is_skipped_unless_required(scratch):
                         "prestart.unknown-id": "skipped"}
 
 
+def test_a_driver_that_does_not_start_is_told_with_its_last_words(scratch):
+    done = subprocess.run(
+        [DAVIT, "verify", "device-plugin", "--exec", "seq 1 50; echo no such library >&2; exit 7",
+         "--dir", os.path.join(scratch, "kept")], stdout=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 3
+    lines = done.stdout.splitlines()
+    assert "the driver ended (exit status 7)" in lines[0]
+    assert lines[-2].strip() == "| no such library" and "| 42" in done.stdout and "| 41" not in done.stdout
+    assert len(lines) < 20 and "explain probe" not in done.stdout
+
+
 def test_explain_and_mistakes_of_the_command_line(scratch):
     said = subprocess.run([DAVIT, "verify", "explain", "register.kubelet-restart"], check=True,
                           stdout=subprocess.PIPE, text=True).stdout
