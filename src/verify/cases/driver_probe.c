@@ -20,6 +20,7 @@
 #define SECOND_WAY_MIN_MS 100u
 #define SECOND_WAY_MAX_MS 1000u
 #define LOOK_MS 20u
+#define LAST_SLICE_MS 500u
 
 /* How it makes itself known: a socket in plugins_registry is enough, as a kubelet may come to it a
  * second later. */
@@ -99,6 +100,18 @@ static void set_pools(struct dv_trial *trial)
     }
 }
 
+/* Slices come one after the other: no more do when none has come for a while. */
+static void await_last_slice(struct dv_trial *trial)
+{
+    uint64_t start_ms = dv_trial_now_ms(trial);
+    size_t n;
+
+    do {
+        n = dv_api_n_devices(trial);
+        dv_trial_pass(trial, LAST_SLICE_MS);
+    } while (dv_api_n_devices(trial) != n && dv_trial_now_ms(trial) - start_ms < trial->wait_ms);
+}
+
 static void probe_dra(struct dv_trial *trial)
 {
     uint64_t start_ms = dv_trial_now_ms(trial);
@@ -111,8 +124,10 @@ static void probe_dra(struct dv_trial *trial)
     trial->facts.has_health =
         trial->release->has_health &&
         dv_dra_choose_health(seen->versions, seen->n_versions) != DV_DRA_HEALTH_NONE;
-    if (dv_dra_wait_slices(trial)) /* a driver need not have any */
+    if (dv_dra_wait_slices(trial)) { /* a driver need not have any */
         trial->facts.start_ms = dv_trial_now_ms(trial) - start_ms;
+        await_last_slice(trial);
+    }
     set_pools(trial);
 }
 

@@ -44,21 +44,25 @@ static struct dv_inventory *take_inventory(struct dv_trial *trial)
     return inventory;
 }
 
-/* False: devices do not suffice. */
-static bool allocate(struct dv_trial *trial, const struct dv_object *object,
+/* False: devices do not suffice, and link->miss says which and why. */
+static bool allocate(struct dv_dra_link *link, const struct dv_object *object,
                      struct dv_test_claim *made)
 {
+    struct dv_trial *trial = link->trial;
     const struct dv_api_resource_claim *claim = object->value;
     struct dv_api_resource_claim *changed = DV_NEW(trial->arena, struct dv_api_resource_claim);
     struct dv_inventory *inventory = take_inventory(trial);
     const struct dv_alloc_node node = {.name = trial->node};
     const struct dv_alloc_options options = {.share_id = on_share_id};
     struct dv_alloc_result result;
+    struct dv_alloc_miss miss;
     struct dv_err err = {.code = DV_OK};
     dv_str failure;
 
     dv_allocate(inventory, &node, &claim, 1, &options, trial->arena, &result, &err);
     if (result.outcome == DV_ALLOC_NONE) {
+        dv_alloc_miss(inventory, &node, &claim, 1, &options, trial->arena, &miss);
+        link->miss = dv_str_copy(miss.text, trial->arena);
         dv_inventory_free(inventory);
         return false;
     }
@@ -98,7 +102,7 @@ struct dv_test_claim *dv_claim_try(struct dv_dra_link *link, enum dv_claim_shape
         dv_trial_break(trial, "the API does not take the claim: %.*s", DV_FMT(failure));
     made->name = object->meta->name;
     made->uid = object->meta->uid;
-    return shape == DV_CLAIM_UNALLOCATED || allocate(trial, object, made) ? made : NULL;
+    return shape == DV_CLAIM_UNALLOCATED || allocate(link, object, made) ? made : NULL;
 }
 
 struct dv_test_claim *dv_claim_make(struct dv_dra_link *link, enum dv_claim_shape shape)
@@ -106,7 +110,8 @@ struct dv_test_claim *dv_claim_make(struct dv_dra_link *link, enum dv_claim_shap
     struct dv_test_claim *made = dv_claim_try(link, shape);
 
     if (!made)
-        dv_trial_skip(link->trial, "the driver's devices do not suffice for its claims");
+        dv_trial_skip(link->trial, "the driver's devices do not suffice for its claims: %.*s",
+                      DV_FMT(link->miss));
     return made;
 }
 

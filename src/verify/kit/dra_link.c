@@ -23,9 +23,21 @@ static bool has_devices(void *ctx)
     return dv_api_n_devices(ctx) > 0;
 }
 
+static bool has_all_devices(void *ctx)
+{
+    const struct dv_trial *trial = ctx;
+
+    return dv_api_n_devices(ctx) >= trial->facts.n_devices;
+}
+
 bool dv_dra_wait_slices(struct dv_trial *trial)
 {
-    return dv_trial_wait(trial, has_devices, trial, "its slices");
+    if (!dv_trial_wait(trial, has_devices, trial, "its slices"))
+        return false;
+    /* Slices come one after the other; who has fewer devices than in the probe goes on with them.
+     */
+    (void)dv_trial_wait(trial, has_all_devices, trial, "all its slices");
+    return true;
 }
 
 struct dv_dra_link *dv_dra_link_open(struct dv_trial *trial, struct dv_child *process,

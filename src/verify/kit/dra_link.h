@@ -23,6 +23,7 @@ struct dv_dra_link {
     const struct dv_registration *registration;
     struct dv_channel *channel;
     enum dv_dra_service service;
+    dv_str miss; /* why no devices were found for a claim, the last time that there were none */
 };
 
 /* Opens the kubelet and the API, starts the driver, waits for its registration and its slices. */

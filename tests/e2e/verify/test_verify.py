@@ -40,6 +40,22 @@ def test_the_sample_driver_passes(scratch):
     assert list(outcomes.values()).count("passed") > 60
 
 
+def test_a_driver_with_several_slices_passes(scratch):
+    """They come one after the other: who looks at the first alone is mistaken about the driver."""
+    code, outcomes, reasons = verify("dra", DRA + " --devices 300 --partitions 2", scratch, "--jobs", "6",
+                                     "--only", "slices.*", "--only", "prepare.parallel")
+    assert code == 0, reasons
+    assert [case for case in outcomes if outcomes[case] != "passed"] == ["slices.change"], reasons
+
+
+def test_devices_that_do_not_suit_the_claim_are_told(scratch):
+    code, outcomes, reasons = verify("dra", DRA + " --taint a=b:NoSchedule", scratch,
+                                     "--only", "prepare.one", "--only", "slices.valid")
+    assert code == 0
+    assert outcomes == {"prepare.one": "skipped", "slices.valid": "passed"}, reasons
+    assert "taint" in reasons["prepare.one"]
+
+
 @pytest.mark.parametrize("release", ["1.32", "1.34"])
 def test_older_releases_are_emulated(scratch, release):
     code, outcomes, reasons = verify(
