@@ -9,8 +9,7 @@
  *     | struct unpacked | value, structs  | texts |    while it is used
  *     +-----------------+-----------------+-------+
  *
- * Values and rows are blocks of their own: memory of values that were dropped is taken again by the
- * next ones. */
+ * Values are in memory of their own (value_blocks.h), apart from rows, which last. */
 #include "resource/object_pool.h"
 
 #include <assert.h>
@@ -26,6 +25,7 @@
 #include "resource/codec/copy.h"
 #include "resource/codec/object_row.h"
 #include "resource/codec/object_use.h"
+#include "resource/codec/value_blocks.h"
 #include "resource/resource.h"
 
 /* The numbers of fields in every object's metadata. */
@@ -42,7 +42,8 @@ struct dv_object_pool {
     void (*grown)(void *ctx);
     void *ctx;
     struct dv_arena *scratch; /* for one object that is unpacked */
-    bool is_closed;           /* it goes with its last object */
+    struct dv_value_blocks values;
+    bool is_closed; /* it goes with its last object */
 };
 
 /* The head of the block with an object's value. */
@@ -96,10 +97,10 @@ static struct unpacked *unpacked_of(const struct dv_object *object)
 static void set_value(struct dv_object *object, const void *value, struct dv_copy_size size)
 {
     const struct dv_message *message = object->kind->versions[0].message;
-    struct unpacked *unpacked =
-        dv_alloc(sizeof(*unpacked) + message->size + size.structs + size.texts);
+    struct unpacked *unpacked = dv_value_take(
+        &object->pool->values, sizeof(*unpacked) + message->size + size.structs + size.texts);
 
-    unpacked->object = object;
+    *unpacked = (struct unpacked){.object = object};
     object->value = unpacked + 1;
     object->meta = object->value;
     dv_copy_to(message, value, size, (char *)object->value + message->size, object->value);
@@ -137,7 +138,7 @@ static void become_idle(struct dv_object *object)
 static void drop_value(struct dv_object *object)
 {
     leave_idle(object);
-    free(unpacked_of(object));
+    dv_value_give(&object->pool->values, unpacked_of(object));
     dv_object_forget_value(object);
 }
 

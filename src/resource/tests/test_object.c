@@ -1,5 +1,11 @@
 #include "test_values.h"
 
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "resource/codec/value_blocks.h"
+
 /* The same object in two versions; reading the one and printing the other is the conversion. */
 static const struct {
     const struct dv_message *message;
@@ -204,6 +210,73 @@ static void a_document_has_its_version_in_front(void **state)
                                  "\"metadata\":{\"name\":\"<\"},\"spec\":{}}");
 }
 
+/* ---- memory for values ---- */
+
+#define N_BLOCKS 2000u
+
+struct block {
+    unsigned char *p;
+    size_t n;
+};
+
+static unsigned char mark_of(const struct block *block)
+{
+    return (unsigned char)((uintptr_t)block->p >> 4);
+}
+
+static void take(struct dv_value_blocks *blocks, struct block *block, size_t n)
+{
+    block->n = n;
+    block->p = dv_value_take(blocks, n);
+    assert_int_equal((uintptr_t)block->p % _Alignof(max_align_t), 0);
+    memset(block->p, mark_of(block), n);
+}
+
+static void give(struct dv_value_blocks *blocks, struct block *block)
+{
+    for (size_t i = 0; i < block->n; i++)
+        assert_int_equal(block->p[i], mark_of(block));
+    dv_value_give(blocks, block->p);
+    *block = (struct block){0};
+}
+
+static void blocks_of_all_sizes_keep_what_is_in_them(void **state)
+{
+    static struct block all[N_BLOCKS];
+    struct dv_value_blocks blocks = {0};
+
+    (void)state;
+    /* One after the other goes, in another order than they came, and the next ones come. */
+    for (size_t i = 0; i < 5 * (size_t)N_BLOCKS; i++) {
+        struct block *block = &all[i * 7 % N_BLOCKS];
+
+        if (block->p)
+            give(&blocks, block);
+        take(&blocks, block, i % 97 == 0 ? 40000 + i * 31 : i * 13 % 5000);
+    }
+    assert_int_equal(blocks.n_blocks, N_BLOCKS);
+    for (size_t i = 0; i < N_BLOCKS; i++)
+        give(&blocks, &all[i]);
+    assert_int_equal(blocks.n_blocks, 0);
+}
+
+static void with_the_last_block_all_memory_is_given_back(void **state)
+{
+    struct dv_value_blocks blocks = {0};
+    struct block one;
+    struct block large;
+
+    (void)state;
+    take(&blocks, &one, 0);
+    take(&blocks, &large, 1000000);
+    give(&blocks, &one);
+    give(&blocks, &large);
+    assert_null(blocks.filling);
+    assert_null(blocks.spare);
+    take(&blocks, &one, 10);
+    give(&blocks, &one);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -214,6 +287,8 @@ int main(void)
         cmocka_unit_test(a_copy_keeps_empty_lists),
         cmocka_unit_test(entries_are_found_and_set_by_key),
         cmocka_unit_test(a_document_has_its_version_in_front),
+        cmocka_unit_test(blocks_of_all_sizes_keep_what_is_in_them),
+        cmocka_unit_test(with_the_last_block_all_memory_is_given_back),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
