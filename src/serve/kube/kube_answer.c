@@ -270,7 +270,7 @@ void dv_kube_reply_written(struct dv_kube_call *call, unsigned code, struct dv_o
         return;
     }
     dv_buf_init(&body, ANSWER_BYTES_MAX);
-    dv_buf_add(&body, dv_event_cache_object(call->kube->cache, &call->render, object));
+    dv_buf_add(&body, dv_event_cache_object(dv_kube_cache(call->kube), &call->render, object));
     dv_kube_reply(call, code, &body);
     dv_buf_fini(&body);
 }

@@ -73,6 +73,27 @@ static void make_secret(struct dv_kube *kube)
     memcpy(kube->peer_secret, secret.p, secret.n);
 }
 
+/* How long texts of objects are kept at least, and half of how long at most. */
+#define CACHE_AGE_MS 1000u
+
+static void on_cache_age(struct dv_timer *timer)
+{
+    struct dv_kube *kube = DV_CONTAINER(timer, struct dv_kube, cache_age);
+
+    if (dv_event_cache_age(kube->cache))
+        dv_timer_start(timer, kube->options.loop, dv_loop_now_ms(kube->options.loop) + CACHE_AGE_MS,
+                       on_cache_age);
+}
+
+struct dv_event_cache *dv_kube_cache(struct dv_kube *kube)
+{
+    struct dv_loop *loop = kube->options.loop;
+
+    if (!dv_timer_is_set(&kube->cache_age))
+        dv_timer_start(&kube->cache_age, loop, dv_loop_now_ms(loop) + CACHE_AGE_MS, on_cache_age);
+    return kube->cache;
+}
+
 struct dv_kube *dv_kube_open(const struct dv_kube_options *options)
 {
     struct dv_kube *kube = DV_ALLOC(struct dv_kube);
@@ -106,6 +127,7 @@ static void close_if_idle(struct dv_task *task)
     dv_quota_free(kube->quota);
     dv_access_free(kube->access);
     dv_watch_shares_fini(&kube->watch_shares);
+    dv_timer_cancel(&kube->cache_age);
     dv_event_cache_free(kube->cache);
     dv_documents_free(kube->documents);
     free(kube);

@@ -1,7 +1,7 @@
 /* kube_cache.c - keeps the texts of objects that were written, so that the answer to the writer and
  * the events of a thousand watchers share one. All watchers are told a portion of changes before
  * any is told the next one, so the last few texts are enough: those of a portion, in the forms that
- * clients ask for. */
+ * clients ask for. They are dropped soon: an object that is kept here is kept unpacked. */
 #include <stdlib.h>
 
 #include "base/arena.h"
@@ -21,6 +21,7 @@ struct slot {
     const struct dv_api_version *version;
     struct dv_rendering rendering;
     struct dv_buf text;
+    bool is_old; /* it was there when texts were last dropped */
 };
 
 struct dv_event_cache {
@@ -108,9 +109,30 @@ static void fill(struct slot *slot, const struct dv_render *render, struct dv_ob
 {
     slot_clear(slot);
     slot->object = dv_object_ref(object);
+    slot->is_old = false;
     slot->version = render->version;
     slot->rendering = render->rendering;
     make(render, object, &slot->text);
+}
+
+/* Drops the text when it is old, with its memory; true: it is still there. */
+static bool age(struct slot *slot)
+{
+    if (slot->object && slot->is_old) {
+        slot_clear(slot);
+        dv_buf_fini(&slot->text);
+    }
+    slot->is_old = true;
+    return slot->object != NULL;
+}
+
+bool dv_event_cache_age(struct dv_event_cache *cache)
+{
+    bool has_more = age(&cache->large);
+
+    for (size_t i = 0; i < N_SLOTS; i++)
+        has_more |= age(&cache->slots[i]);
+    return has_more;
 }
 
 dv_str dv_event_cache_object(struct dv_event_cache *cache, const struct dv_render *render,

@@ -63,6 +63,7 @@ struct dv_kube {
     char peer_secret[DV_KUBE_SECRET_BYTES];
     size_t n_calls; /* calls that are not answered yet, watches included */
     struct dv_event_cache *cache;
+    struct dv_timer cache_age; /* is set while there are texts */
     struct dv_documents *documents;
     struct dv_family *requests; /* NULL: nothing is counted */
     struct dv_family *durations;
@@ -288,6 +289,8 @@ struct dv_time dv_kube_now(const struct dv_kube *kube);
  * same, and for who has written it. */
 struct dv_event_cache *dv_event_cache_new(void);
 void dv_event_cache_free(struct dv_event_cache *cache); /* NULL is fine */
+/* Drops the texts that were there at the last call; true: there are others. */
+bool dv_event_cache_age(struct dv_event_cache *cache);
 /* Returns what dv_render_object prints, in another form than a table, borrowed until the next
  * call. */
 dv_str dv_event_cache_object(struct dv_event_cache *cache, const struct dv_render *render,
@@ -295,6 +298,8 @@ dv_str dv_event_cache_object(struct dv_event_cache *cache, const struct dv_rende
 /* Returns the bytes of the event, borrowed until the next call. */
 dv_str dv_event_cache_get(struct dv_event_cache *cache, const struct dv_render *render,
                           const char *type, struct dv_object *object);
+/* The cache, from which a text is about to be taken. */
+struct dv_event_cache *dv_kube_cache(struct dv_kube *kube);
 void dv_kube_end_watches(struct dv_kube *kube);
 
 #endif

@@ -237,7 +237,7 @@ static void on_event(struct dv_watcher *watcher, enum dv_object_event event,
     if (watch->has_columns)
         send_with_columns(watch, type, object);
     else
-        send(watch, dv_event_cache_get(watch->kube->cache, &call->render, type, object));
+        send(watch, dv_event_cache_get(dv_kube_cache(watch->kube), &call->render, type, object));
 }
 
 static void on_closed(struct dv_watcher *watcher)

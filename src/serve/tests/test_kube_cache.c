@@ -108,12 +108,36 @@ static void a_row_of_a_table_is_printed_each_time(void **state)
     dv_event_cache_free(cache);
 }
 
+static void a_text_is_dropped_when_it_is_old(void **state)
+{
+    struct dv_event_cache *cache = dv_event_cache_new();
+    struct dv_render render = render_as(DV_MEDIA_JSON, DV_FORM_OBJECT);
+    struct dv_object *old = new_node("old");
+    struct dv_object *young = new_node("young");
+
+    (void)state;
+    (void)dv_event_cache_object(cache, &render, old);
+    assert_true(dv_event_cache_age(cache));
+    (void)dv_event_cache_object(cache, &render, young);
+    assert_int_equal(old->n_refs, 2);
+    assert_true(dv_event_cache_age(cache));
+    assert_int_equal(old->n_refs, 1);
+    assert_int_equal(young->n_refs, 2);
+    assert_false(dv_event_cache_age(cache));
+    assert_int_equal(young->n_refs, 1);
+    assert_true(dv_event_cache_object(cache, &render, old).n > 0);
+    dv_object_unref(old);
+    dv_object_unref(young);
+    dv_event_cache_free(cache);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_event_is_as_it_is_printed_alone),
         cmocka_unit_test(a_text_is_made_once_for_all_watchers),
         cmocka_unit_test(a_row_of_a_table_is_printed_each_time),
+        cmocka_unit_test(a_text_is_dropped_when_it_is_old),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
