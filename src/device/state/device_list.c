@@ -5,6 +5,7 @@
  * when all has been read is anything changed, so that a bad list changes nothing. */
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/err.h"
@@ -24,6 +25,7 @@
 /* A device as the list has it. */
 struct entry {
     dv_str id;
+    struct dv_device *device; /* where the last list had it; NULL: it has to be looked for */
     bool is_healthy;
     size_t n_nodes;
     int64_t nodes[NODES_MAX + 1]; /* as a key of dv_device_nodes: has_topology comes first */
@@ -109,6 +111,7 @@ static bool read_entry(struct dv_pb_reader *reader, struct entry *entry, struct 
     struct dv_pb_field field;
 
     entry->id = DV_STR_NONE;
+    entry->device = NULL;
     entry->is_healthy = false;
     entry->n_nodes = 0;
     entry->nodes[0] = 0;
@@ -127,6 +130,45 @@ static bool read_entry(struct dv_pb_reader *reader, struct entry *entry, struct 
     return true;
 }
 
+/* What nearly all plugins send: the id, then the health, then the nodes if there are any. */
+#define ID_TAG DV_PB_TAG(1, DV_PB_BYTES)
+#define ONE_BYTE_MAX 0x7fu
+static const dv_str healthy = DV_STR_INIT("\x12\x07Healthy");
+
+/* Reads an entry that begins as one of the healthy device that comes next in the last list: what is
+ * the same as then needs no checks. False: it is another one, or has another form, and nothing was
+ * read. */
+static bool read_same(struct reading *reading, dv_str bytes)
+{
+    const struct dv_device_order *last = &reading->resource->in_order;
+    struct entry *entry = &reading->entry;
+    struct dv_pb_reader reader;
+    struct dv_pb_field field;
+    struct dv_err unused;
+    struct dv_device *device;
+    size_t n_id;
+
+    if (reading->n_elsewhere >= ELSEWHERE_MAX || reading->at >= last->n)
+        return false;
+    device = last->v[reading->at];
+    n_id = device->id.n;
+    if (n_id > ONE_BYTE_MAX || bytes.n < 2 + n_id + healthy.n || bytes.p[0] != ID_TAG ||
+        (size_t)bytes.p[1] != n_id || memcmp(bytes.p + 2, device->id.p, n_id) != 0 ||
+        memcmp(bytes.p + 2 + n_id, healthy.p, healthy.n) != 0)
+        return false;
+    entry->id = device->id;
+    entry->device = device;
+    entry->is_healthy = true;
+    entry->n_nodes = 0;
+    entry->nodes[0] = 0;
+    dv_pb_reader_init(&reader, dv_str_slice(bytes, 2 + n_id + healthy.n, bytes.n));
+    while (!dv_pb_is_at_end(&reader))
+        if (!dv_pb_read(&reader, &field, &unused) || field.tag != DV_PB_TAG(3, DV_PB_BYTES) ||
+            !read_field(&reader, &field, entry, &unused))
+            return false;
+    return true;
+}
+
 /* Finds the device, first behind the one before it in the last list, unless that has failed for a
  * while: some plugins send each list in another order. */
 static struct dv_device *find_device(struct reading *reading, dv_str id)
@@ -134,6 +176,11 @@ static struct dv_device *find_device(struct reading *reading, dv_str id)
     const struct dv_device_order *last = &reading->resource->in_order;
     struct dv_device *device;
 
+    if (reading->entry.device) {
+        reading->n_elsewhere = 0;
+        reading->at++;
+        return reading->entry.device;
+    }
     if (reading->n_elsewhere < ELSEWHERE_MAX && reading->at < last->n &&
         dv_str_eq(last->v[reading->at]->id, id)) {
         reading->n_elsewhere = 0;
@@ -197,7 +244,8 @@ static bool read_list(struct reading *reading, dv_str bytes, struct dv_err *err)
             continue;
         if (reading->in_order.n == DV_DEVICE_LIST_MAX)
             return dv_fail(err, DV_RESOURCE_EXHAUSTED, "more than %u devices", DV_DEVICE_LIST_MAX);
-        if (!dv_pb_enter(&reader, &field, &inner, err) || !read_entry(&inner, &reading->entry, err))
+        if (!read_same(reading, field.bytes) && (!dv_pb_enter(&reader, &field, &inner, err) ||
+                                                 !read_entry(&inner, &reading->entry, err)))
             return dv_wrap(err, "device %zu", reading->in_order.n);
         note_entry(reading);
     }

@@ -232,6 +232,48 @@ static void any_other_health_is_unhealthy(void **state)
     dv_buf_fini(&buf);
 }
 
+/* An entry that begins as in the last list is read whole all the same: the last of each field
+ * counts, and what cannot be read is refused. */
+static void what_follows_a_known_beginning_counts(void **state)
+{
+    static const struct {
+        const char *then; /* behind the id and the health */
+        size_t n_then;
+        const char *capacity; /* NULL: the list is refused */
+    } cases[] = {
+        {"",                  0,  "1/1"},
+        {"\x12\x09Unhealthy", 11, "1/0"},
+        {"",                  0,  "1/1"},
+        {"\x0a\x01z",         3,  "1/1"},
+        {"\x0a\x01\x01",      3,  NULL },
+        {"\x1a\x04\x0a\x02",  4,  NULL },
+        {"\x1a\x02\x0a\x00",  4,  "1/1"},
+        {"\x22\x01x",         3,  "1/1"},
+    };
+    struct node *node = *state;
+
+    node_connect(node, GPU, "a.sock");
+    for (size_t i = 0; i < DV_COUNT(cases); i++) {
+        DV_CLEANUP(dv_buf_fini) struct dv_buf buf;
+        struct dv_device_diff diff;
+        struct dv_err err;
+        size_t mark;
+        bool is_taken;
+
+        dv_buf_init(&buf, 1000);
+        mark = dv_pb_begin(&buf, 1);
+        dv_pb_add_bytes(&buf, 1, DV_STR("d"));
+        dv_pb_add_bytes(&buf, 2, DV_STR("Healthy"));
+        dv_buf_add(&buf, (dv_str){cases[i].then, cases[i].n_then});
+        dv_pb_end(&buf, mark);
+        is_taken = dv_device_apply_list(node->state, DV_STR(GPU), dv_buf_str(&buf), node->arena,
+                                        &diff, &err);
+        assert_int_equal(is_taken, cases[i].capacity != NULL);
+        if (is_taken)
+            assert_string_equal(node_capacity(node, GPU), cases[i].capacity);
+    }
+}
+
 /* Many devices, so that free ones are on all levels of the set. */
 static void a_long_list_is_chosen_from_in_natural_order(void **state)
 {
@@ -276,6 +318,7 @@ int main(void)
         node_test(an_empty_device_in_a_list_of_20_mb_is_found_at_once),
         node_test(a_list_says_how_often_ids_come_twice),
         node_test(any_other_health_is_unhealthy),
+        node_test(what_follows_a_known_beginning_counts),
         node_test(a_long_list_is_chosen_from_in_natural_order),
     };
 
