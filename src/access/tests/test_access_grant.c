@@ -167,6 +167,26 @@ static void too_many_atoms_are_refused(void **state)
                "name, which only who may escalate can give");
 }
 
+static void what_is_missing_is_not_told_for_ever(void **state)
+{
+    struct world *world = *state;
+    dv_str list = DV_STR("");
+    dv_str denial;
+    size_t n = 0;
+
+    for (int i = 0; i < 2000; i++)
+        list = dv_str_printf(world->arena, "%.*sx%d,", DV_FMT(list), i);
+    list = dv_str_printf(world->arena,
+                         "{metadata: {name: x}, rules: [{verbs: [get], apiGroups: [''], resources: "
+                         "[%.*s]}]}",
+                         DV_FMT(list));
+    denial = try_write(world, "u", DV_KIND_CLUSTER_ROLE, "", list.p, NULL);
+    for (size_t i = 0; i < denial.n; i++)
+        n += denial.p[i] == '\n';
+    assert_int_equal(n, 501);
+    assert_true(dv_str_find(denial, DV_STR("\nand more")) < denial.n);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, world_teardown)
@@ -177,6 +197,7 @@ int main(void)
         TEST(bindings_need_the_rights_of_their_role),
         TEST(escalate_and_bind_lift_it),
         TEST(too_many_atoms_are_refused),
+        TEST(what_is_missing_is_not_told_for_ever),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
