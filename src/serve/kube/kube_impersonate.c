@@ -388,7 +388,7 @@ bool dv_kube_impersonate(struct dv_kube_call *call)
     bool is_node;
 
     read_fields(call->request, call->arena, &user);
-    if (!user.username.n) {
+    if (!user.username.p || user.username.n == 0) {
         if (user.n_groups == 0 && user.n_extra == 0 && !user.uid.n)
             return true;
         dv_kube_reply_status(call, without_user(&user, call->arena));
