@@ -3,7 +3,7 @@
 import pytest
 
 from procs import until
-from servers import CORE, PATIENCE_S, ApiNode
+from servers import CORE, NODES, PATIENCE_S, PODS, ApiNode
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 ROLES = f"{RBAC}/namespaces/default/roles"
@@ -124,3 +124,34 @@ def test_reviews_say_which_binding_allows_it(api):
     rules = api.must("POST", "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews",
                      {"spec": {"namespace": "kube-system"}}, **act_as("jane"))["status"]
     assert not rules["incomplete"] and len(rules["resourceRules"]) == 2, rules
+
+
+def test_an_account_may_act_as_the_node_of_its_pod_for_some_requests(node, api):
+    for name in ("n1", "n2"):
+        api.must("POST", NODES, {"metadata": {"name": name}})
+    until(lambda: api.ask("GET", f"{CORE}/namespaces/default/serviceaccounts/default").status == 200,
+          PATIENCE_S, "the account")
+    pod = api.must("POST", PODS, {"metadata": {"name": "p"}, "spec": {
+        "nodeName": "n1", "containers": [{"name": "c", "image": "i"}]}})
+    token = api.must("POST", f"{CORE}/namespaces/default/serviceaccounts/default/token", {
+        "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
+        "spec": {"boundObjectRef": {"kind": "Pod", "apiVersion": "v1", "name": "p",
+                                    "uid": pod["metadata"]["uid"]}}})["status"]["token"]
+    inside = node.api(token=token)
+    own = act_as("system:node:n1")
+    status = inside.refused(403, "GET", f"{NODES}/n1", **own)
+    assert "cannot impersonate-on:associated-node:get" in status["message"]
+    api.must("POST", f"{RBAC}/clusterroles", {"metadata": {"name": "as-node"}, "rules": [
+        {"apiGroups": ["authentication.k8s.io"], "resources": ["nodes"],
+         "verbs": ["impersonate:associated-node"]},
+        {"apiGroups": [""], "resources": ["nodes"],
+         "verbs": ["impersonate-on:associated-node:get"]}]})
+    api.must("POST", f"{RBAC}/clusterrolebindings", {
+        "metadata": {"name": "as-node"}, "roleRef": {"kind": "ClusterRole", "name": "as-node"},
+        "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": "default"}]})
+    assert inside.must("GET", f"{NODES}/n1", **own)["metadata"]["name"] == "n1"
+    inside.refused(403, "GET", f"{NODES}/n2", **own)  # the node itself may not see it
+    inside.refused(403, "GET", f"{NODES}/n2", **act_as("system:node:n2"))
+    inside.refused(403, "GET", f"{PODS}?fieldSelector=spec.nodeName%3Dn1", **own)
+    inside.refused(403, "GET", f"{NODES}/n1", **own, Impersonate_Group="system:masters")
+    inside.refused(403, "GET", f"{NODES}/n1")
