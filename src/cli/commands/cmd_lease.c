@@ -212,7 +212,7 @@ static const char *print_ends(struct dv_cli *cli, const NodeV1__Lease *lease, in
 
 static void print_leases(struct dv_cli *cli, const void *message)
 {
-    static const char *const headers[] = {"LEASE", "WHO", "SINCE", "ENDS", "DEVICES", "+COMMAND"};
+    static const char *const headers[] = {"LEASE", "WHO", "DEVICES", "COMMAND", "SINCE", "ENDS"};
     const NodeV1__ListLeasesResponse *response = message;
     struct dv_clock *clock = dv_clock_real();
     int64_t now_ms = (int64_t)(clock->wall_ns(clock) / 1000000);
@@ -228,10 +228,10 @@ static void print_leases(struct dv_cli *cli, const void *message)
 
         dv_table_add(&table, lease->id);
         dv_table_add(&table, lease->user);
-        dv_table_add(&table, dv_cli_age_at(lease->since_ms, now_ms, cli->arena));
-        dv_table_add(&table, print_ends(cli, lease, now_ms));
         dv_table_add(&table, print_devices(lease, cli->arena));
         dv_table_add(&table, print_command(lease, cli->arena));
+        dv_table_add(&table, dv_cli_age_at(lease->since_ms, now_ms, cli->arena));
+        dv_table_add(&table, print_ends(cli, lease, now_ms));
     }
     dv_cli_print_table(cli, &table, 1, "no leases");
     (void)fflush(stdout);

@@ -35,7 +35,7 @@ static const char *held_text(struct dv_cli *cli, const NodeV1__OfferedDevice *de
 
 static void print_table(struct dv_cli *cli, const NodeV1__ListOffersResponse *list)
 {
-    static const char *const headers[] = {"OFFER", "DEVICE", "NODES", "+IS", "CLAIM"};
+    static const char *const headers[] = {"OFFER", "DEVICE", "NODES", "IS", "CLAIM"};
     struct dv_table table;
 
     dv_cli_table_init(cli, &table, headers, DV_COUNT(headers));

@@ -175,7 +175,7 @@ def test_a_container_in_the_background_keeps_the_lease(granted, bundle):
     finally:
         subprocess.run([bundle.program, "delete", "-f", name], capture_output=True, check=False)
     until(lambda: not is_there(lease.pid), 20, "the container's end")
-    assert "No leases" in davit(granted, "leases").stderr
+    assert "no leases" in davit(granted, "leases").stderr
 
 
 def test_podman_gets_options(granted, podman):

@@ -113,7 +113,7 @@ def test_a_killed_davit_leaves_the_lease_to_its_command(leases):
     proc.wait(20)
     assert leases.held[0].pid == owner and os.path.exists(f"/proc/{owner}")
     os.kill(owner, signal.SIGKILL)
-    assert "No leases" in until(
+    assert "no leases" in until(
         lambda: (done := davit(leases, "leases")).stderr, 20, "no leases")
 
 
@@ -224,7 +224,7 @@ def test_a_socket_that_is_not_for_this_user_is_told(leases, short_dir):
     if "setpriv" in done.stderr:
         pytest.skip(done.stderr)
     assert (done.returncode, done.stderr) == (
-        4, f"davit: {leases.socket} is not for this user: be root, or a member of its group\n")
+        4, f"davit: {leases.socket} is for root alone: use sudo, or let davitd give it to a group (--group)\n")
 
 
 def test_print_shows_the_command_and_runs_nothing(leases, short_dir):

@@ -111,8 +111,8 @@ def test_davit_status_shows_resources_and_health(node, plugins):
     node.wait_devices(GPU, 2)
     assert node.admit(pod("p", ("main", {GPU: 1}))).admitted
     _, resources, pods = node.davit("status").stdout.split("\n\n")
-    assert resources.splitlines()[1].split() == [GPU, "2", "2", "1", "there"]
-    assert pods.splitlines()[1].split()[-1] == "healthy"
+    assert resources.splitlines()[1].split() == [GPU, "2", "2", "1", "1", "there"]
+    assert pods.splitlines()[1].split()[-2:] == ["healthy", "-"]
     plugin.set_devices({"g0": UNHEALTHY, "g1": HEALTHY})
     node.wait_devices(GPU, 1)
     done = node.davit("status")

@@ -339,11 +339,11 @@ def test_davit_plugins_tells_state_error_and_retry(node, watched):
     gone = watched(node, "gone.sock", "x.io/gone").serve().wait_told()
     gone.registrar.stop()
     gone.wait_state("gone")
-    done = node.davit("plugins")
+    done = node.davit("plugins", "-o", "wide")
     assert done.returncode == 0, done
-    lines = {line.split()[1]: line for line in done.stdout.splitlines()}
+    lines = {line.split()[0]: line for line in done.stdout.splitlines()}
     assert done.stdout.splitlines()[0].split() == [
-        "TYPE", "NAME", "STATE", "VERSIONS", "USES", "TRIES", "RETRY", "SOCKET", "ERROR",
+        "NAME", "TYPE", "STATE", "VERSIONS", "USES", "TRIES", "RETRY", "SOCKET", "ERROR",
     ]
     assert " registered " in lines[GPU] and lines[GPU].rstrip().endswith("-")
     assert " gone " in lines["x.io/gone"]

@@ -166,7 +166,8 @@ def test_the_command_line_tells_of_claims(node):
     api.must("POST", PODS, bound("p1", claim="c1"))
     allocate(api, "c1", "p1")
     wait_devices(api, "p1")
-    rows = {line.split()[1]: line for line in node.davit("plugins").stdout.splitlines()}
+    rows = {line.split()[0]: line
+            for line in node.davit("plugins", "-o", "wide").stdout.splitlines()}
     assert rows["NAME"].split()[3:5] == ["VERSIONS", "USES"]
     assert "v1.DRAPlugin" in rows[GPU] and " registered " in rows[GPU], rows
     listed = node.davit("claim", "list").stdout
