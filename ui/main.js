@@ -2,7 +2,7 @@
 
 import { Details, parsePlace } from "./details.js";
 import { MapView, drawSample, readColours } from "./map.js";
-import { FAULTS, Model, USES } from "./model.js";
+import { BAD, FAULTS, Model, USES } from "./model.js";
 import { ALL, Overview } from "./overview.js";
 import { age, byId, el } from "./page.js";
 import { Rows } from "./rows.js";
@@ -51,11 +51,12 @@ function drawHeader(shown) {
 }
 
 function drawLegend(groups) {
-  byId("legend").replaceChildren(...[...USES, ...FAULTS].map((state) => {
+  byId("legend").replaceChildren(...[...USES, BAD, ...FAULTS].map((state) => {
     const sample = el("canvas", { "aria-hidden": "true" });
     drawSample(sample, state);
     const n = groups.reduce((sum, group) => sum + group.counts[state], 0);
-    return el("li", { "data-state": state, class: n ? undefined : "none" }, sample, state, el("b", {}, String(n)));
+    const text = state === BAD ? "held, not well" : state;
+    return el("li", { "data-state": state, class: n ? undefined : "none" }, sample, text, el("b", {}, String(n)));
   }));
 }
 

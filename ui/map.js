@@ -1,7 +1,7 @@
 // map.js - the devices as tiles: a canvas for each NUMA node of a resource or pool, so that ten
 // thousand of them cost one drawing.
 
-import { FAULTS, USES } from "./model.js";
+import { BAD, FAULTS, USES, countsText } from "./model.js";
 import { byId, clock, command, el, placeOf } from "./page.js";
 import { spark } from "./spark.js";
 
@@ -81,7 +81,8 @@ function scaled(canvas, width, height) {
 }
 
 export function drawSample(canvas, state) {
-  const device = USES.includes(state) ? { use: state, fault: "" } : { use: "free", fault: state };
+  const device = state === BAD ? { use: "held", fault: "unhealthy" }
+    : USES.includes(state) ? { use: state, fault: "" } : { use: "free", fault: state };
   drawTile(scaled(canvas, 14, 14), device, 0, 0, 14);
 }
 
@@ -270,11 +271,10 @@ export class MapView {
   }
 
   #fill(view, group) {
-    const shown = [...USES, ...FAULTS].filter((state) => group.counts[state]).map((state) => `${group.counts[state]} ${state}`);
     view.title.textContent = group.title;
     view.note.textContent = group.note;
     view.note.className = group.isBad ? "bad" : "";
-    view.counts.textContent = shown.join(" · ") || "no devices";
+    view.counts.textContent = countsText(group.counts);
     this.#drawPast(view, group);
     view.element.classList.toggle("large", group.n > LARGE);
     view.element.classList.toggle("bare", group.strips.every((strip) => !strip.label));

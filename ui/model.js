@@ -6,6 +6,8 @@ import { Histories } from "./history.js";
 /** What a device is used for, and what is wrong with it: one of each, or nothing wrong. */
 export const USES = ["free", "held", "preparing"];
 export const FAULTS = ["tainted", "unhealthy", "gone"];
+/** Held, and something is wrong with it. */
+export const BAD = "bad";
 
 const EVENTS_MAX = 1000;
 const KINDS = ["slices", "claims", "pods", "events", "nodes", "rules"];
@@ -31,6 +33,13 @@ function numaOf(attributes) {
   return "";
 }
 
+/** The attributes and capacities of a device of a slice. */
+function factsOf(device) {
+  const attributes = Object.entries(device?.attributes ?? {}).map(([name, value]) => [name, valueText(value)]);
+  const capacities = Object.entries(device?.capacity ?? {}).map(([name, value]) => [name, value.value ?? String(value)]);
+  return [...attributes, ...capacities];
+}
+
 const taintText = (taint) => `${taint.key}${taint.value ? `=${taint.value}` : ""}:${taint.effect}`;
 
 function stripsOf(devices) {
@@ -44,13 +53,23 @@ function stripsOf(devices) {
     .map(([numa, list]) => ({ label: numa === "" ? "" : `NUMA ${numa}`, devices: list }));
 }
 
+/** Every device counts once, as in `davit devices`: by its use or, when nobody has it, by what keeps it from being
+ * given. `bad` are those that somebody has and that are not well. */
 export function countsOf(devices) {
-  const counts = Object.fromEntries([...USES, ...FAULTS].map((state) => [state, 0]));
+  const counts = Object.fromEntries([...USES, ...FAULTS, BAD].map((state) => [state, 0]));
   for (const { use, fault } of devices) {
-    if (use !== "free" || !fault) counts[use]++; // what nobody could be given is not free
-    if (fault) counts[fault]++;
+    counts[use === "free" && fault ? fault : use]++;
+    if (use !== "free" && fault) counts[BAD]++;
   }
   return counts;
+}
+
+const counted = [...USES, ...FAULTS, BAD];
+
+/** "3 free · 2 held", of what is not nothing. */
+export function countsText(counts) {
+  const shown = counted.filter((state) => counts[state]).map((state) => `${counts[state]} ${state === BAD ? "held, not well" : state}`);
+  return shown.join(" · ") || "no devices";
 }
 
 /** A device: `holders` are {kind, space, name, text}. */
@@ -128,7 +147,8 @@ export class Model {
   /** The devices of a node: [{key, title, note, isBad, use, strips: [{label, devices}], counts, n}] */
   groups(name) {
     const isOwn = name === this.node.node_name;
-    const groups = [...(isOwn ? this.#pluginGroups() : this.#capacityGroups(name)), ...this.#poolGroups(name)];
+    const groups = isOwn ? [...this.#pluginGroups(), ...this.#ownPoolGroups()]
+      : [...this.#capacityGroups(name), ...this.#poolGroups(name)];
     for (const group of groups) {
       const devices = group.strips.flatMap((strip) => strip.devices);
       group.counts = countsOf(devices);
@@ -155,11 +175,10 @@ export class Model {
     return (this.node.resources ?? []).map((resource) => {
       const isGone = resource.removed || !resource.connected;
       const devices = resource.devices.map((device) => {
-        const holders = device.holders.map((holder) => this.#holder(holder));
+        const holders = device.holders.map((holder) => Model.#holder(holder));
         return deviceOf({
           key: `${resource.name} ${device.id}`, id: device.id, holders, numa: device.numa_nodes.join(","),
-          use: holders.length ? "held" : "free", fault: isGone ? "gone" : device.healthy ? "" : "unhealthy",
-          facts: [["resource", resource.name]],
+          use: holders.length ? "held" : "free", fault: device.trouble, facts: [["resource", resource.name]],
         });
       });
       let note = "";
@@ -171,12 +190,72 @@ export class Model {
     });
   }
 
-  /** Who holds a plugin's device: a pod, or a lease, which the node keeps as a pod of its name. */
-  #holder({ pod, container }) {
-    const lease = (this.node.leases ?? []).find((one) => pod.name === `lease-${one.id}`);
-    if (lease) return { kind: "lease", space: "", name: lease.id, text: `lease ${lease.id} of ${lease.user}` };
-    const name = pod.name || pod.uid;
-    return { kind: "pod", space: pod.namespace, name, text: `${nameOf(pod.namespace, name)} (${container})` };
+  /** Who has a device: a lease, a claim with its pods, or a container of a pod. */
+  static #holder({ pod, container, claim, claim_state: state, lease, user, since_ms: since }) {
+    if (lease) return { kind: "lease", space: "", name: lease, text: `lease ${lease} of ${user}`, since: Number(since) };
+    const podName = pod?.name || pod?.uid || "";
+    if (!claim) {
+      const text = `${nameOf(pod?.namespace, podName)} (${container})`;
+      return { kind: "pod", space: pod?.namespace ?? "", name: podName, text, since: Number(since) };
+    }
+    const [space, name] = [claim.slice(0, claim.indexOf("/")), claim.slice(claim.indexOf("/") + 1)];
+    const pods = podName ? [podName] : [];
+    return { kind: "claim", space, name, pods, state, text: claim + (podName ? ` (${podName})` : ""), since: Number(since) };
+  }
+
+  /** Holders that are one claim for several pods, as one. */
+  static #byClaim(holders) {
+    const claims = new Map();
+    const others = [];
+    for (const holder of holders) {
+      const known = holder.kind === "claim" && claims.get(holder.text.split(" ")[0]);
+      if (known) {
+        known.pods.push(...holder.pods);
+        known.text = `${nameOf(known.space, known.name)} (${known.pods.join(", ")})`;
+      } else if (holder.kind === "claim") {
+        claims.set(nameOf(holder.space, holder.name), holder);
+      } else {
+        others.push(holder);
+      }
+    }
+    return [...claims.values(), ...others];
+  }
+
+  /** "pool device": what slices say of a driver's devices. */
+  #published(driver) {
+    const devices = new Map();
+    for (const { spec } of this.slices.values()) {
+      if (spec.driver !== driver) continue;
+      for (const device of spec.devices ?? []) devices.set(`${spec.pool.name} ${device.name}`, device);
+    }
+    return devices;
+  }
+
+  #ownPoolGroups() {
+    const claims = this.claimsOnNode();
+    return (this.node.pools ?? []).map((pool) => {
+      const published = this.#published(pool.driver);
+      const devices = pool.devices.map((device) => {
+        const holders = Model.#byClaim(device.holders.map((holder) => Model.#holder(holder)));
+        for (const holder of holders) holder.state = claims.get(nameOf(holder.space, holder.name))?.state ?? holder.state;
+        const isUnready = holders.some(({ state }) => /^(wanted|preparing|unpreparing)$/.test(state ?? ""));
+        const facts = [["pool", pool.name], ...device.taints.map((taint) => ["taint", taint])];
+        for (const { state } of holders) if (state) facts.push(["on the node", state]);
+        if (device.health && device.health !== "Unknown") {
+          facts.push(["health", device.message ? `${device.health}: ${device.message}` : device.health]);
+        }
+        if (device.offer) facts.push(["offer", device.offer]);
+        return deviceOf({
+          key: `${pool.driver} ${pool.name} ${device.name}`, id: device.name, holders, numa: device.numa_nodes.join(","),
+          use: isUnready ? "preparing" : holders.length ? "held" : "free", fault: device.trouble,
+          facts: [...facts, ...factsOf(published.get(`${pool.name} ${device.name}`))],
+        });
+      });
+      return {
+        key: `pool ${pool.driver} ${pool.name}`, title: pool.driver, driver: pool.driver, pool: pool.name, isBad: !pool.connected,
+        strips: stripsOf(devices), note: pool.connected ? `pool ${pool.name}` : `pool ${pool.name}, driver not here`,
+      };
+    });
   }
 
   /** Of another node the API knows how many devices of a plugin there are, and which pods have some: not which. */
@@ -209,34 +288,17 @@ export class Model {
     return object.allNodes === true || object.nodeSelector !== undefined || object.nodeName === node;
   }
 
-  /** "driver pool device": the claims that have it, by their names. */
+  /** "driver pool device": the claims that have it, as holders. */
   #usesOfDevices() {
     if (this.#uses) return this.#uses;
     const uses = new Map();
-    const add = (key, use) => {
-      if (!uses.has(key)) uses.set(key, new Map());
-      const of = uses.get(key);
-      const name = nameOf(use.space, use.claim);
-      of.set(name, { ...of.get(name), ...use });
-    };
-    const onNode = this.claimsOnNode();
     for (const claim of this.claims.values()) {
       const { namespace: space, name } = claim.metadata;
-      const { state, error } = onNode.get(nameOf(space, name)) ?? {}; // which lists devices once they are prepared
+      const pods = (claim.status?.reservedFor ?? []).map((ref) => ref.name);
+      const text = `${nameOf(space, name)}${pods.length ? ` (${pods.join(", ")})` : ""}`;
       for (const result of claim.status?.allocation?.devices?.results ?? []) {
-        add(`${result.driver} ${result.pool} ${result.device}`, {
-          space, claim: name, pods: (claim.status.reservedFor ?? []).map((ref) => ref.name), state, error,
-        });
-      }
-    }
-    for (const claim of this.node.claims ?? []) {
-      for (const driver of claim.drivers) {
-        for (const device of driver.devices) {
-          add(`${driver.name} ${device.pool} ${device.device}`, {
-            space: claim.namespace, claim: claim.name, pods: claim.pods.map((pod) => pod.name || pod.uid),
-            state: claim.state, error: claim.error, health: device.health, message: device.message,
-          });
-        }
+        const key = `${result.driver} ${result.pool} ${result.device}`;
+        uses.set(key, [...(uses.get(key) ?? []), { kind: "claim", space, name, pods, text }]);
       }
     }
     this.#uses = uses;
@@ -259,46 +321,14 @@ export class Model {
 
   #poolDevice(pool, device, isGone) {
     const key = `${pool.driver} ${pool.name} ${device.name}`;
-    const of = [...(this.#usesOfDevices().get(key)?.values() ?? [])];
+    const holders = this.#usesOfDevices().get(key) ?? [];
     const taints = this.#taintsOf(pool.driver, pool.name, device);
-    const facts = taints.map((taint) => ["taint", taintText(taint)]);
-    let fault = taints.some((taint) => KEEPS_AWAY.test(taint.effect)) ? "tainted" : "";
-    if (of.some((use) => use.health === "Unhealthy")) fault = "unhealthy";
-    if (isGone) fault = "gone";
-    for (const use of of) {
-      if (use.state) facts.push(["on the node", use.state]);
-      if (use.health && use.health !== "Unknown") {
-        facts.push(["health", use.message ? `${use.health}: ${use.message}` : use.health]);
-      }
-      if (use.error) facts.push(["error", use.error]);
-    }
-    for (const [name, value] of Object.entries(device.attributes ?? {})) facts.push([name, valueText(value)]);
-    for (const [name, value] of Object.entries(device.capacity ?? {})) facts.push([name, value.value ?? String(value)]);
+    const isTainted = taints.some((taint) => KEEPS_AWAY.test(taint.effect));
     return deviceOf({
-      key, id: device.name, facts, fault, numa: numaOf(device.attributes),
-      use: of.some((use) => use.state && use.state !== "prepared") ? "preparing" : of.length ? "held" : "free",
-      holders: of.map((use) => ({
-        kind: "claim", space: use.space, name: use.claim, pods: use.pods,
-        text: `${nameOf(use.space, use.claim)}${use.pods.length ? ` (${use.pods.join(", ")})` : ""}`,
-      })),
+      key, id: device.name, holders, numa: numaOf(device.attributes), use: holders.length ? "held" : "free",
+      fault: isGone ? "gone" : isTainted ? "tainted" : "",
+      facts: [...taints.map((taint) => ["taint", taintText(taint)]), ...factsOf(device)],
     });
-  }
-
-  /** What is held on this node, whatever slices say of it. */
-  #addHeld(pools) {
-    const known = new Set();
-    for (const [key, pool] of pools) for (const device of pool.devices) known.add(`${key} ${device.name}`);
-    for (const claim of this.node.claims ?? []) {
-      for (const driver of claim.drivers) {
-        for (const { pool: name, device } of driver.devices) {
-          const key = `${driver.name} ${name}`;
-          if (known.has(`${key} ${device}`)) continue;
-          known.add(`${key} ${device}`);
-          if (!pools.has(key)) pools.set(key, { driver: driver.name, name, generation: 0, devices: [] });
-          pools.get(key).devices.push({ name: device });
-        }
-      }
-    }
   }
 
   /** The pools of a node, of their newest generation. */
@@ -315,22 +345,17 @@ export class Model {
         pool.devices.push(...devices);
       }
     }
-    if (node === this.node.node_name) this.#addHeld(pools);
     return pools;
   }
 
+  /** Pools of another node, as the API has them. */
   #poolGroups(node) {
-    const isOwn = node === this.node.node_name;
+    const isGone = !this.isReady(node);
     return [...this.#poolsOf(node).entries()].sort(([a], [b]) => compare(a, b)).map(([key, pool]) => {
-      const plugin = (this.node.plugins ?? []).find((p) => p.type === "DRAPlugin" && p.name === pool.driver);
-      const isGone = isOwn ? !plugin || plugin.state !== "registered" : !this.isReady(node);
       const devices = pool.devices
         .sort((a, b) => compare(a.name, b.name))
         .map((device) => this.#poolDevice(pool, device, isGone));
-      return {
-        key: `pool ${key}`, title: pool.driver, driver: pool.driver, pool: pool.name, isBad: isGone, strips: stripsOf(devices),
-        note: isOwn && isGone ? `pool ${pool.name}, driver not here` : `pool ${pool.name}`,
-      };
+      return { key: `pool ${key}`, title: pool.driver, isBad: isGone, strips: stripsOf(devices), note: `pool ${pool.name}` };
     });
   }
 

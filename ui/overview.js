@@ -1,7 +1,7 @@
 // overview.js - all nodes: a card each, with its devices as small tiles; and the switch between them.
 
 import { drawSmall } from "./map.js";
-import { FAULTS, USES, countsOf } from "./model.js";
+import { countsOf, countsText } from "./model.js";
 import { byId, el, word } from "./page.js";
 
 const CARDS_MAX = 200;
@@ -75,9 +75,7 @@ export class Overview {
     const now = JSON.stringify([trouble, devices.map(({ use, fault }) => use[0] + fault[0])]);
     if (now === card.before) return;
     card.before = now;
-    const counts = countsOf(devices);
-    const shown = [...USES, ...FAULTS].filter((state) => counts[state]).map((state) => `${counts[state]} ${state}`);
-    card.counts.textContent = shown.join(" · ") || "no devices";
+    card.counts.textContent = countsText(countsOf(devices));
     card.state.replaceChildren(word(this.model.isReady(card.name) ? "ready" : "not ready"));
     card.trouble.textContent = trouble;
     card.trouble.hidden = !trouble;

@@ -3,6 +3,14 @@
 import { compare, nameOf } from "./model.js";
 
 const waitsFor = (awaited) => (awaited ? `waits for ${awaited}` : "");
+
+/** Why a pod of the node is not there yet; one that was not admitted says why, others what they wait for. */
+function whyOnNode(status) {
+  if (!status?.awaited) return "";
+  if (!/^(retrying|refused)$/.test(status.state)) return waitsFor(status.awaited);
+  const again = Number(status.retry_at_ms) ? `; tried again in ${Math.max(1, Math.round((status.retry_at_ms - Date.now()) / 1000))} s` : "";
+  return `${status.reason ? `${status.reason}: ` : ""}${status.awaited}${again}`;
+}
 const unscheduled = (pod) => (pod.status?.conditions ?? []).find((c) => c.type === "PodScheduled" && c.status === "False");
 
 /** "main: example.com/gpu gpu0 Unhealthy": what a pod holds and is not well. */
@@ -141,13 +149,13 @@ export class Rows {
         kind: "pod", space, name, node: pod.spec.nodeName ?? "",
         phase: pod.metadata.deletionTimestamp ? "terminating" : pod.status?.phase ?? "Pending",
         state: node?.state ?? "", since: Number(node?.since_ms) || Date.parse(pod.metadata.creationTimestamp),
-        why: waitsFor(node?.awaited) || troubleOf(node) || unscheduled(pod)?.message || Rows.#notReady(pod),
+        why: whyOnNode(node) || troubleOf(node) || unscheduled(pod)?.message || Rows.#notReady(pod),
       });
     }
     for (const status of onNode.values()) {
       rows.push({
         kind: "pod", space: status.pod.namespace, name: status.pod.name || status.pod.uid, node: model.node.node_name, phase: "",
-        state: status.state, since: Number(status.since_ms), why: waitsFor(status.awaited) || troubleOf(status),
+        state: status.state, since: Number(status.since_ms), why: whyOnNode(status) || troubleOf(status),
       });
     }
     return rows.sort((a, b) => Boolean(b.why) - Boolean(a.why) || b.since - a.since || compare(a.name, b.name));

@@ -23,7 +23,7 @@ def test_the_reason_is_in_sight_at_every_width(node, api, browser, tmp_path):
     fleets.populate(node, api)
     browser.tell("open", url=node.url(node.token), width=390, height=844)
     # What is held and gone is both, and what is tainted or unhealthy is not free.
-    browser.until_legend(free=12, held=7, preparing=0, tainted=1, unhealthy=2, gone=4)
+    browser.until_legend(free=12, held=7, preparing=1, tainted=1, unhealthy=1, gone=3, bad=3)
     browser.until_text("#waiting", fleets.WHY)
     browser.until_text("#waiting", "waits for driver nic.example.com")
     for scheme, back in (("light", "rgb(246, 247, 248)"), ("dark", "rgb(16, 19, 23)")):
@@ -48,7 +48,7 @@ def test_a_fleet_is_a_map(node, api, browser, tmp_path):
     browser.until_text("#node", "All nodes")
     browser.until("document.querySelectorAll('#overview .node').length === 3")
     browser.until_text("#overview", "davitd has not told anything for 40 s")
-    browser.until_legend(free=28, held=7, gone=8)
+    browser.until_legend(free=28, held=7, gone=7, bad=3)
     look(browser, "fleet-1280-light", tmp_path)
     browser.tell("scheme", scheme="dark")
     browser.tell("size", width=390, height=844)
@@ -83,7 +83,7 @@ def test_an_empty_page_says_what_comes_next(node, api, browser, tmp_path):
 def test_devices_pods_and_claims_lead_to_each_other(node, api, browser, tmp_path, width):
     fleets.populate(node, api)
     browser.tell("open", url=node.url(node.token), width=width, height=SIZES[width])
-    browser.until_legend(held=7, gone=4)
+    browser.until_legend(held=7, gone=3)
     browser.until_text("#claims", "device-2")
     browser.tell("click", selector="#claims a[href*='claim%3Adefault%2Ffast']")
     browser.until_text("#details h2", "default/fast")

@@ -62,7 +62,7 @@ def test_the_node_as_a_map(node, api, browser, tmp_path):
     gpus = populate(node, api)
     browser.tell("open", url=node.url(node.token))
     browser.until_text("#link", "live")
-    browser.until_legend(free=17, held=6, unhealthy=1, preparing=0, tainted=0, gone=0)
+    browser.until_legend(free=17, held=6, unhealthy=1, preparing=1, tainted=0, gone=0, bad=1)
     browser.until_text("#waiting", "AllocationFailed")
     browser.until_text("#waiting", "1 cannot allocate all claims")
 
@@ -82,12 +82,12 @@ def test_the_node_as_a_map(node, api, browser, tmp_path):
     card = browser.text("#card")
     assert "virtual-0" in card and "default/train-0 (main)" in card and "no change" in card
     gpus.must("health virtual-0 unhealthy")
-    browser.until_legend(held=6, unhealthy=2)  # who has it has it still
+    browser.until_legend(held=6, unhealthy=1, bad=2)  # who has it has it still
     browser.until_text("#waiting", "main: example.com/gpu virtual-0 Unhealthy")
     browser.tell("hover", selector=".strip canvas", x=5, y=5)  # the row above has moved the map
     browser.until_text("#card", "held → held, unhealthy")
     gpus.must("health virtual-0 healthy")
-    browser.until_legend(held=6, unhealthy=1)
+    browser.until_legend(held=6, unhealthy=1, bad=1)
     node.release("uid-train-0")
     browser.until_legend(free=20, held=3, unhealthy=1)
     browser.tell("hover", selector=".strip canvas", x=5, y=5)
@@ -111,7 +111,7 @@ def test_a_device_has_the_colour_of_its_state(node, api, browser, tmp_path):
     driver.must("health device-0 unhealthy the fan is slow")
     nics.must("quit")
     browser.tell("open", url=node.url(node.token), width=900, height=620, scheme="dark")
-    browser.until_legend(free=2, preparing=1, unhealthy=1, gone=5, held=1)
+    browser.until_legend(free=2, preparing=1, unhealthy=0, gone=5, held=1, bad=1)
     browser.until_text("#claims", "preparing")
     browser.tell("hover", selector="article:last-child canvas", x=5, y=5)
     assert "Unhealthy: the fan is slow" in browser.text("#card") and "default/bad (p0)" in browser.text("#card")
@@ -216,7 +216,8 @@ def test_the_document_of_the_node(node, api):
     node.add_plugin("example.com/gpu", 2, "--numa", "1")
     doc = api.must("GET", "/davit/v1/node")
     assert doc["node_name"] == "n1" and doc["pods"] == [] and doc["claims"] == []
-    device = {"id": "virtual-0", "healthy": True, "numa_nodes": [1], "holders": []}
+    device = {"id": "virtual-0", "healthy": True, "numa_nodes": [1], "holders": [],
+              "state": "free", "trouble": ""}
     assert doc["resources"][0]["devices"][0] == device
     with api.watch("/davit/v1/node") as watch:
         first = watch.next()
