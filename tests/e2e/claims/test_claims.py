@@ -246,9 +246,13 @@ def test_an_admission_that_is_given_up_leaves_nothing(node, api, driver):
             gate.wait(WAIT_S)
 
     driver.before = hang
-    with pytest.raises(grpc.RpcError) as ended:
-        node.admit(pod("p", {"g": "c1"}), timeout=0.3)
-    assert ended.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED and entered.is_set()
+    for timeout_s in (0.3, 3, 30):  # on a busy machine the first may pass before the driver is asked
+        with pytest.raises(grpc.RpcError) as ended:
+            node.admit(pod("p", {"g": "c1"}), timeout=timeout_s)
+        assert ended.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
+        if entered.is_set():
+            break
+    assert entered.is_set()
     gate.set()
     until(lambda: node.claims() == {} and node.pods() == {}, WAIT_S, "nothing to be left")
     assert driver.names("unprepare")[-1] == ["c1"]
