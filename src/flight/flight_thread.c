@@ -21,7 +21,7 @@
 
 /* How long more is gathered before it is written: a kill loses no more than this, and a busy daemon
  * writes no more often. */
-#define GATHER_NS (5u * 1000000u)
+#define GATHER_NS (25u * 1000000u)
 /* How long nothing is tried after a failure. */
 #define RETRY_NS (1000u * 1000000u)
 /* A buffer that has grown beyond this is given back. */
