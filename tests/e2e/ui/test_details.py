@@ -1,5 +1,6 @@
 """What the page asks the server for: why something waits, logs, and a token for its link."""
 
+import os
 import re
 
 from fleets import GPU
@@ -74,3 +75,26 @@ def test_the_last_hour_is_kept(node, api, browser):
         uses = watch.until(lambda doc: any(use["held"] for use in doc.get("uses", [])))[-1]
     assert uses["use_step_ms"] == 10000 or uses["use_step_ms"] == "10000"
     assert uses["uses"][0]["resource"] == "example.com/gpu" and set(uses["uses"][0]["held"]) == {0}
+
+
+def test_a_pod_shows_its_logs(containerd, make_node, browser, short_dir):
+    node = make_node("--pod-logs-dir", os.path.join(short_dir, "logs"))
+    node.cri = f"unix://{containerd.socket}"
+    node.start()
+    api = node.api()
+    until(lambda: api.ask("GET", "/api/v1/nodes/n1").status == 200, 40, "the Node n1")
+    main = {"image": containerd.image, "imagePullPolicy": "IfNotPresent"}
+    api.must("POST", PODS, {"metadata": {"name": "talks"}, "spec": {
+        "nodeName": "n1", "hostNetwork": True, "terminationGracePeriodSeconds": 1, "containers": [
+            {"name": "first", "command": ["sh", "-c", "echo one; sleep 2; echo two; sleep 1000"], **main},
+            {"name": "second", "command": ["sh", "-c", "echo other; sleep 1000"], **main}]}})
+    until(lambda: api.must("GET", f"{PODS}/talks")["status"]["phase"] == "Running", 60, "the pod to run")
+    browser.tell("open", url=node.url(node.token))
+    browser.until_text("#pods", "talks")
+    browser.tell("click", selector="#pods a[href*='talks']")
+    browser.until_text("#details pre", "one\ntwo")  # and what came later
+    browser.tell("click", selector="#details .log button:nth-of-type(2)")
+    browser.until_text("#details pre", "other")
+    assert browser.complaints() == []
+    api.must("DELETE", f"{PODS}/talks", {"gracePeriodSeconds": 1})
+    until(lambda: api.ask("GET", f"{PODS}/talks").status == 404, 60, "the pod to be gone")

@@ -24,7 +24,7 @@ ELSEWHERE = {
     "build.md": "it builds and installs davit: ./dev distro does that; the image is tests/e2e/cdi/test_image.py",
     "cluster.md": "it needs the control plane of a real cluster",
     "drivers.md": "it needs the drivers of vendors, and writes where services do; tests/e2e/api/test_in_cluster.py",
-    "run-pods.md": "it needs a runtime for the whole machine; tests/e2e/runtime runs its pods on one of its own",
+    "run-pods.md": "below, on a runtime of the test's own; containers that others start are tests/e2e/cdi/test_inject_pod.py",
     "record.md": "tests/e2e/claims/test_claim_record.py and tests/e2e/whole record and replay",
     "verify.md": "tests/e2e/verify",
 }
@@ -59,7 +59,7 @@ def files(name):
 class Shell:
     """A shell in which davitd is one of the test's own, and the driver that a reader has is a sample."""
 
-    def __init__(self, folder, build):
+    def __init__(self, folder, build, cri="none"):
         self.folder = folder
         self.bin = os.path.join(folder, "bin")
         self.socket = os.path.join(folder, "r/davit.sock")
@@ -69,7 +69,7 @@ class Shell:
             port = probe.getsockname()[1]
         kubelet = f"--kubelet-dir {folder}/k"
         self.program("davitd", f'{build}/davitd "$@" {kubelet} --state-dir {folder}/s --runtime-dir {folder}/r --cdi-dirs {folder}/c'
-                     f" --cri none --listen 127.0.0.1:{port}")
+                     f" --cri {cri} --pod-logs-dir {folder}/l --listen 127.0.0.1:{port}")
         self.program("your-device-plugin", f"{build}/drivers/davit-sample-device-plugin --resource example.com/gpu --virtual 2 {kubelet}")
         self.program("your-dra-driver", f"{build}/drivers/davit-sample-dra-driver --driver gpu.example.com --node here"
                      f' --kubeconfig "$2" {kubelet} --cdi-dir {folder}/c')
@@ -146,6 +146,45 @@ def test_the_commands_of_the_guide_work(shell, name):
         status, output = shell.run(command)
         assert status == 0, f"{name}: {command}\n{output}"
         shell.settle(command)
+
+
+def test_a_pod_runs_as_the_guide_says(containerd, short_dir):
+    build = folder_of("DAVIT_BUILD")
+    shell = Shell(short_dir, build, cri=f"unix://{containerd.socket}")
+    text = dict(files("run-pods.md"))["pod.yaml"]
+    # The image that is there, and a program that is in it.
+    for old, new in (("registry.example/reader:1", containerd.image), ("exec reader", "exec sleep 1000")):
+        assert old in text
+        text = text.replace(old, new)
+    with open(os.path.join(short_dir, "pod.yaml"), "w", encoding="utf-8") as file:
+        file.write(text)
+    todo = [command for command in commands("run-pods.md") if "reader -c main" not in command]
+    todo = todo[:todo.index("davit devices") + 1]
+    assert len(todo) == 8
+    try:
+        for command in ("davitd --node-name here &", f"{build}/drivers/davit-sample-device-plugin --resource example.com/port"
+                        f" --virtual 2 --env PORTS --kubelet-dir {short_dir}/k &"):
+            shell.run(command)
+            shell.settle(command)
+        for command in todo:
+            command = command.replace("/var/lib/davit", f"{short_dir}/s").replace("/var/log/pods", f"{short_dir}/l")
+            if command.endswith("-w"):
+                command = f"timeout 2 {command} || [ $? = 124 ]"  # it goes on until Ctrl-C
+            if "-it" in command:
+                command = command.replace("-it", "-i") + " </dev/null"  # there is no terminal here
+            if command.startswith("ls /var/log/containers"):
+                continue  # of the whole machine
+            status, output = shell.run(command)
+            assert status == 0, f"{command}\n{output}"
+            if "apply" in command:
+                until(lambda: "Running" in shell.run("davit get pods")[1], WAIT_S, "the pod to run")
+            if "logs" in command:
+                assert output == "PORTS=virtual-0\n", output
+        assert "reader" in output  # who holds what
+        shell.run("davit delete pod reader --force")
+        until(lambda: "reader" not in shell.run("davit devices")[1], WAIT_S, "the device to be free")
+    finally:
+        shell.close()
 
 
 def test_every_guide_is_replayed_or_says_where():
