@@ -91,8 +91,8 @@ void dv_sched_attempt_visit(struct dv_sched_attempt *attempt, struct dv_sched_no
 {
     struct dv_sched *sched = attempt->sched;
     struct dv_sched_crowd_reason *known = dv_sched_crowd_recall(sched, attempt->crowd, node);
-    const struct dv_api_node *value = node->object->value;
     struct dv_sched_candidate *candidate;
+    size_t n_taints;
 
     if (known) {
         dv_sched_attempt_count(attempt, known);
@@ -100,9 +100,13 @@ void dv_sched_attempt_visit(struct dv_sched_attempt *attempt, struct dv_sched_no
         return;
     }
     sched->numbers.n_node_visits++;
-    dv_sched_spend(sched, attempt->visit_cost +
-                              dv_sched_tolerating_cost(attempt->value->spec.n_tolerations,
-                                                       value->spec.n_taints));
+    /* Hundreds of nodes are looked at for each pod, and their objects lie anywhere in memory: the
+     * object of one without taints is not touched. */
+    n_taints = node->room.has_taints
+                   ? ((const struct dv_api_node *)node->object->value)->spec.n_taints
+                   : 0;
+    dv_sched_spend(sched, attempt->visit_cost + dv_sched_tolerating_cost(
+                                                    attempt->value->spec.n_tolerations, n_taints));
     if (!dv_sched_attempt_may_be_on(attempt, node))
         return;
     candidate = dv_vec_add_in(&attempt->candidates, sched->scratch);
