@@ -277,14 +277,21 @@ static void on_noted(struct dv_save *save, const struct dv_err *err)
                 err ? DV_LEASE_STEP_FAILED : DV_LEASE_STEP_DONE);
 }
 
+static bool is_given(const struct dv_lease *lease)
+{
+    return dv_str_eq(lease->spec.end.reason, DV_STR("Given"));
+}
+
 /* Has the reason written before anybody is signalled: an end that has begun goes on after a crash.
  */
 static enum dv_lease_outcome note(struct dv_lease *lease)
 {
     dv_timer_cancel(&lease->end_timer);
     dv_leases_tell_changed(lease->leases);
-    if (lease->owner_has_ended)
-        return DV_LEASE_STEP_DONE; /* which is found out again after a crash */
+    /* That the owner has ended is found out again after a crash. Nobody is signalled for a lease
+     * that is given back, and who gives it has no answer yet. */
+    if (lease->owner_has_ended || is_given(lease))
+        return DV_LEASE_STEP_DONE;
     dv_lease_mark_dirty(lease);
     lease->save = (struct dv_save){.done = on_noted};
     dv_saver_start(&lease->leases->saver, &lease->save);
@@ -295,7 +302,7 @@ static enum dv_lease_outcome signal_owner(struct dv_lease *lease)
 {
     struct dv_loop *loop = lease->leases->loop;
 
-    if (lease->owner_has_ended || dv_str_eq(lease->spec.end.reason, DV_STR("Given")))
+    if (lease->owner_has_ended || is_given(lease))
         return DV_LEASE_STEP_DONE;
     dv_lease_signal_owner(lease, SIGTERM);
     lease->is_killed = false;
