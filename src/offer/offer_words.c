@@ -214,8 +214,8 @@ bool dv_offer_add_match(struct dv_offer *offer, dv_str word, struct dv_arena *ar
 
 static bool set_shared(struct dv_offer *offer, dv_str value)
 {
-    if (dv_str_eq(value, DV_STR("false")))
-        return true;
+    if (dv_str_eq(value, DV_STR("false")) || dv_str_eq(value, DV_STR("1")))
+        return true; /* one at a time is not shared */
     offer->is_shared = true;
     return dv_str_eq(value, DV_STR("true")) ||
            (dv_str_to_u32(value, &offer->n_shares) && offer->n_shares > 0 &&

@@ -35,6 +35,8 @@ static void options_are_read_and_completed(void **state)
          "serial,class=serial\n"                                                                          },
         {"kvm=/dev/kvm,shared",
          "kvm=/dev/kvm,shared,access=rw,env=DAVIT_KVM,resource=davit.node/kvm,class=kvm\n"                },
+        {"kvm=/dev/kvm,shared=1",
+         "kvm=/dev/kvm,access=rw,env=DAVIT_KVM,resource=davit.node/kvm,class=kvm\n"                       },
         {"kvm=/dev/kvm,shared=8,access=r",
          "kvm=/dev/kvm,shared=8,access=r,env=DAVIT_KVM,resource=davit.node/kvm,class=kvm\n"               },
         {"my-cam=usb:046D:0825,/dev/media*,group=usb,as=/dev/cam,mode=0660,owner=1000:44,env=CAM",
