@@ -58,9 +58,14 @@ static void gather_candidates(struct naming *naming)
 static const struct dv_lease_candidate *find_word(struct naming *naming, dv_str word,
                                                   bool needs_class, struct dv_err *err)
 {
+    const struct dv_lease_candidate *found;
+
     if (!naming->has_candidates)
         gather_candidates(naming);
-    return dv_lease_word_find(word, naming->candidates.v, naming->candidates.n, needs_class, err);
+    found = dv_lease_word_find(word, naming->candidates.v, naming->candidates.n, needs_class, err);
+    if (!found && dv_leases_is_booting())
+        err->code = DV_UNAVAILABLE; /* its plugin or driver may be about to come */
+    return found;
 }
 
 static bool is_synced(const struct dv_leases *leases, struct dv_err *err)

@@ -1,7 +1,5 @@
 /* lease_take.c - a request is checked: whether it can ever be had here, by this user, for this
  * owner; then it enters the queue. */
-#include <time.h>
-
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/file.h"
@@ -22,17 +20,8 @@
 
 #define PASSWD_BYTES_MAX (1u << 20)
 #define GRACE_MAX_S 3600u
-/* So long after the machine was booted drivers may still come. */
-#define BOOTING_S 180
 
 /* ---- helpers ---- */
-
-static bool is_booting(void)
-{
-    struct timespec now;
-
-    return clock_gettime(CLOCK_BOOTTIME, &now) == 0 && now.tv_sec < BOOTING_S;
-}
 
 /* The user's name in /etc/passwd, or its number: asking a directory service could take long. */
 static dv_str user_name(uint32_t uid, struct dv_arena *arena)
@@ -94,7 +83,7 @@ static bool check_resource(const struct dv_leases *leases, const struct dv_lease
                        "%llu %.*s wanted, and there are %zu on this machine",
                        (unsigned long long)resource->n, DV_FMT(resource->name), info.n_devices);
     }
-    if (is_booting() || (dv_device_find(state, resource->name, &info) && info.is_known))
+    if (dv_leases_is_booting() || (dv_device_find(state, resource->name, &info) && info.is_known))
         return true;
     n = dv_device_resources(state, arena, &all);
     for (size_t i = 0; i < n; i++) {
@@ -205,10 +194,13 @@ static bool read_devices(struct dv_leases *leases, struct dv_lease *lease,
     if (!dv_sched_each_of_class(leases->sched, leases->options.node_name, asked->class, see_device,
                                 &names))
         return dv_fail(
-            err, DV_FAILED_PRECONDITION,
+            err, dv_leases_is_booting() ? DV_UNAVAILABLE : DV_FAILED_PRECONDITION,
             "there is no device class \"%.*s\"; `davit get deviceclasses` shows those that "
             "there are",
             DV_FMT(asked->class));
+    if (names.members.n == 0 && dv_leases_may_come(leases))
+        return dv_fail(err, DV_UNAVAILABLE, "no device of class %.*s is there yet",
+                       DV_FMT(asked->class));
     if (!expand_where(&names, asked, lease->arena, devices, err))
         return false;
     add_want(lease, true, devices->class, devices->n);
@@ -333,7 +325,7 @@ static bool read_request(struct dv_leases *leases, const struct dv_lease_caller 
     case DV_SCHED_NEVER:
         if (err->code == DV_OK || err->code == DV_UNKNOWN)
             err->code = DV_FAILED_PRECONDITION;
-        return is_booting() || dv_wrap(err, "it can never be had on this machine");
+        return dv_leases_is_booting() || dv_wrap(err, "it can never be had on this machine");
     case DV_SCHED_HELD:
     case DV_SCHED_NOT_NOW:
     case DV_SCHED_BUSY: /* it is found out in the queue */

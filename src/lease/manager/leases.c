@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/arena.h"
 #include "base/err.h"
@@ -11,6 +12,23 @@
 #include "store/store.h"
 
 #define AWAITED_BYTES_MAX 512u
+/* So long after the machine was booted drivers may still come, */
+#define BOOTING_S 180
+/* and so long after davitd was started those that it has itself publish their devices. */
+#define STARTING_MS 10000u
+
+bool dv_leases_is_booting(void)
+{
+    struct timespec now;
+
+    return clock_gettime(CLOCK_BOOTTIME, &now) == 0 && now.tv_sec < BOOTING_S;
+}
+
+bool dv_leases_may_come(const struct dv_leases *leases)
+{
+    return dv_leases_is_booting() ||
+           dv_loop_now_ms(leases->loop) - leases->started_ms < STARTING_MS;
+}
 
 /* ---- one lease ---- */
 
@@ -181,6 +199,7 @@ void dv_leases_start(struct dv_leases *leases, struct dv_cluster *cluster, struc
     leases->cluster = cluster;
     leases->sched = sched;
     leases->is_started = true;
+    leases->started_ms = dv_loop_now_ms(leases->loop);
     while (link != &leases->held.head) {
         struct dv_lease *lease = DV_CONTAINER(link, struct dv_lease, link);
 

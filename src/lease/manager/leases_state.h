@@ -148,6 +148,7 @@ struct dv_leases {
     struct dv_task close_task;
     size_t n_under_way; /* leases whose step waits for a callback */
     bool is_started;
+    uint64_t started_ms;
     bool is_closing;
     dv_closed_fn *closed;
     void *closed_ctx;
@@ -164,6 +165,10 @@ void dv_lease_set_awaited(struct dv_lease *lease, const char *fmt, ...) DV_PRINT
 void dv_lease_tell_last(struct dv_lease *lease, enum dv_lease_news news, const struct dv_err *err);
 void dv_lease_tell(struct dv_lease *lease, enum dv_lease_news news);
 void dv_leases_check_closed(struct dv_leases *leases);
+/* Whether the machine was booted a short while ago. */
+bool dv_leases_is_booting(void);
+/* Whether devices of a class that has none may be about to come. */
+bool dv_leases_may_come(const struct dv_leases *leases);
 /* A number that stands for the device in pools of the queue. */
 uint64_t dv_lease_device_number(dv_str driver, dv_str pool, dv_str device);
 

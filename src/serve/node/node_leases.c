@@ -21,6 +21,8 @@
 #include "serve/serve.h"
 
 #define GRACE_S 30u
+/* How often a request that came too early is tried again. */
+#define AGAIN_MS 250u
 
 /* ---- who asks ---- */
 
@@ -50,6 +52,10 @@ struct taking {
     struct dv_node_server *server;
     struct dv_server_call *call;
     struct dv_lease_listener listener;
+    struct dv_lease_request request;
+    struct dv_lease_caller caller;
+    struct dv_timer again; /* while nothing can be told */
+    bool is_told;          /* that it waits */
 };
 
 static const dv_str *read_texts(const char *const *texts, size_t n, struct dv_arena *arena)
@@ -222,8 +228,53 @@ static void on_cancelled(void *ctx, struct dv_server_call *call)
 {
     struct taking *taking = ctx;
 
+    dv_timer_cancel(&taking->again);
     dv_lease_leave(&taking->listener);
     dv_server_call_finish(call, NULL);
+}
+
+/* ---- requests that come too early ---- */
+
+static void take(struct taking *taking);
+
+static void on_again(struct dv_timer *timer)
+{
+    take(DV_CONTAINER(timer, struct taking, again));
+}
+
+/* A request of which nothing can be told yet waits here: davitd has just been started, or the
+ * machine, and drivers are still to come. False: it does not wait for that. */
+static bool wait_for_start(struct taking *taking, const struct dv_err *err)
+{
+    struct dv_loop *loop = taking->server->node->loop;
+    NodeV1__LeaseNews news = NODE_V1__LEASE_NEWS__INIT;
+    NodeV1__LeaseWaiting waiting = NODE_V1__LEASE_WAITING__INIT;
+    uint64_t *wait_ms = &taking->request.wait_ms;
+
+    if (err->code != DV_UNAVAILABLE || !taking->server->node->leases || *wait_ms < AGAIN_MS)
+        return false;
+    waiting.awaited = err->msg;
+    news.waiting = &waiting;
+    if (!taking->is_told)
+        (void)send_news(taking, &news); /* that the caller is gone is told by on_cancelled */
+    taking->is_told = true;
+    if (*wait_ms != UINT64_MAX)
+        *wait_ms -= AGAIN_MS;
+    dv_timer_start(&taking->again, loop, dv_loop_now_ms(loop) + AGAIN_MS, on_again);
+    return true;
+}
+
+static void take(struct taking *taking)
+{
+    struct dv_leases *leases = taking->server->node->leases;
+    struct dv_err err;
+
+    if (!leases)
+        (void)dv_fail(&err, DV_UNAVAILABLE, "davitd is stopping: try again");
+    else if (dv_leases_take(leases, &taking->caller, &taking->request, &taking->listener, &err))
+        return;
+    if (!wait_for_start(taking, &err))
+        dv_server_call_finish(taking->call, &err);
 }
 
 void dv_node_handle_take_lease(void *ctx, struct dv_server_call *call, dv_str bytes)
@@ -232,29 +283,23 @@ void dv_node_handle_take_lease(void *ctx, struct dv_server_call *call, dv_str by
     const NodeV1__TakeLeaseRequest *message =
         dv_node_decode(call, &node_v1__take_lease_request__descriptor, bytes);
     struct dv_arena *arena = dv_server_call_arena(call);
-    struct dv_lease_request request;
-    struct dv_lease_caller caller;
-    struct taking *taking;
+    struct taking *taking = DV_NEW(arena, struct taking);
     struct dv_err err;
 
-    if (!message || !find_caller(server->node, call, &caller))
+    taking->server = server;
+    taking->call = call;
+    taking->listener.told = on_told;
+    if (!message || !find_caller(server->node, call, &taking->caller))
         return;
-    read_request(message, arena, &request);
+    read_request(message, arena, &taking->request);
     if (message->dry_run) {
-        bool ok = dv_leases_check(server->node->leases, &caller, &request, &err);
+        bool ok = dv_leases_check(server->node->leases, &taking->caller, &taking->request, &err);
 
         dv_server_call_finish(call, ok ? NULL : &err);
         return;
     }
-    taking = DV_NEW(arena, struct taking);
-    taking->server = server;
-    taking->call = call;
-    taking->listener.told = on_told;
-    if (!dv_leases_take(server->node->leases, &caller, &request, &taking->listener, &err)) {
-        dv_server_call_finish(call, &err);
-        return;
-    }
     dv_server_call_on_cancel(call, on_cancelled, taking);
+    take(taking);
 }
 
 /* ---- what is done with a lease ---- */
