@@ -1,6 +1,7 @@
 /* lease_take.c - a request is checked: whether it can ever be had here, by this user, for this
  * owner; then it enters the queue. */
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/file.h"
 #include "base/list.h"
@@ -414,6 +415,7 @@ bool dv_leases_take(struct dv_leases *leases, const struct dv_lease_caller *call
         return false;
     }
     lease->item.order = ++leases->n_arrivals;
+    lease->spec.since_ms = dv_clock_wall_ns(dv_loop_clock(leases->loop)) / DV_NS_PER_MS;
     (void)dv_map_set(&leases->by_id, lease->spec.id, lease);
     attach(lease, listener);
     dv_lease_arm_patience(lease, request->wait_ms);

@@ -249,6 +249,9 @@ static void add_leases(NodeV1__LeaseWaiting *waiting, const struct wait *wait)
         holder.name = view.spec->n_command > 0
                           ? dv_str_to_c(file_name(view.spec->command[0]), arena)
                           : dv_str_to_c(view.spec->owner.unit, arena);
+        if (holder.name[0] == '\0') /* taken by a shell, for itself */
+            holder.name =
+                dv_str_to_c(dv_str_printf(arena, "lease %.*s", DV_FMT(view.spec->id)), arena);
         holder.lease = dv_str_to_c(view.spec->id, arena);
         holder.user = dv_str_to_c(view.spec->user_name, arena);
         holder.uid = view.spec->user;

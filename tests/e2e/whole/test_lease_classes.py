@@ -40,6 +40,7 @@ def test_who_waits_for_a_class_is_told_what_is_free_and_who_has_the_rest(node, d
     assert "1 of 1 wanted gpu are free, but others come before" in error.details()
     shown = node.davit("leases").stdout
     assert "waits for 3 gpu (place 1)" in shown
+    assert all(one.since_ms > 0 for one in leases(node))  # one that waits: when it asked
     give(node, held.id)
     until(lambda: taking.next("waiting").n_free == 2, WAIT_S, "two are free")
     api.must("DELETE", f"{PODS}/p1")
