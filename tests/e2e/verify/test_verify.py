@@ -1,14 +1,20 @@
 """davit verify over the sample drivers: all is well, reports say so, nothing is left behind."""
 
+import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import xml.etree.ElementTree
 
 import pytest
+import yaml
 
 from procs import until
 from verify_runs import CLAIM, DAVIT, DRA, PLUGIN, listed, requires, verify
+
+HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def assert_good(code, outcomes, reasons, kind):
@@ -129,6 +135,17 @@ def test_explain_and_mistakes_of_the_command_line(scratch):
         done = subprocess.run([DAVIT, "verify", *words, "--dir", os.path.join(scratch, "kept")],
                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
         assert done.returncode == 2, done.stderr
+
+
+@pytest.mark.parametrize("recipe", ["github-workflow.yaml", "gitlab-ci.yaml"])
+def test_the_commands_of_the_recipes_are_understood(recipe):
+    with open(os.path.join(HERE, os.pardir, os.pardir, os.pardir, "examples", "ci", recipe),
+              encoding="utf-8") as file:
+        text = json.dumps(yaml.safe_load(file))
+    (command,) = [found for found in re.findall(r"davit verify [^\"]*", text) if "--exec" in found]
+    words = shlex.split(command.replace("\\n", ""))
+    done = subprocess.run([DAVIT, *words[1:], "--list"], stdout=subprocess.PIPE, text=True, check=True)
+    assert len(done.stdout.splitlines()) > 60
 
 
 def group_is_gone(pids):
