@@ -13,7 +13,8 @@
  *     davit:node-proxies  "davit:node-proxy:N": the API itself, as a client of node N's own API:
  *                      may have what that serves (nodes/proxy), and nothing of this API
  *     all others       service accounts, and whoever a certificate names: what roles and bindings
- *                      say (access.h), and version and health
+ *                      say (access.h), and version and health; no role lets them make tokens of
+ *                      davit's own kinds
  *
  * What depends on the content of a write is asked by dv_auth_check_write, just before it. */
 #ifndef DV_SERVE_AUTH_H

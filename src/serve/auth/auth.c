@@ -284,9 +284,11 @@ bool dv_auth_is_by_roles(const struct dv_api_user_info *user)
 static bool decide_by_roles(const struct dv_auth_question *q)
 {
     struct dv_access_request request = as_access(q->request);
-
     if (!q->relations || !q->relations->access)
         return false;
+    /* Who makes tokens can make an administrator's: a role for all paths must not give that. */
+    if (is_under(q->request->path, DV_STR("/davit/v1/tokens")))
+        return dv_auth_refuse(q, DV_STR("tokens are made by administrators"));
     if (dv_access_allows(q->relations->access, q->user, &request))
         return true;
     return dv_auth_refuse(q, dv_access_reason(q->relations->access, q->user, &request, q->arena));

@@ -305,6 +305,8 @@ static void roles_are_for_others_than_our_own_users(void **state)
     const struct dv_auth_relations relations = {is_of_node, is_of_driver, NULL, access};
     const struct dv_auth_request request = {
         .verb = DV_STR("get"), .resource = DV_STR("secrets"), .namespace = DV_STR("a")};
+    const struct dv_auth_request tokens = {.verb = DV_STR("post"),
+                                           .path = DV_STR("/davit/v1/tokens")};
 
     (void)state;
     dv_access_changed(access, NULL, object);
@@ -317,6 +319,7 @@ static void roles_are_for_others_than_our_own_users(void **state)
                          all[i] == VIEWER);
         assert_int_equal(dv_auth_allowed_by(&user, &request, &relations, arena).n > 0,
                          all[i] == VIEWER);
+        assert_false(dv_auth_decide(&user, &tokens, &relations, arena, &reason));
     }
     dv_access_free(access);
 }
