@@ -159,12 +159,26 @@ static void *read_result(struct dv_cluster_operation *operation, const struct dv
     return value;
 }
 
+/* A patch that takes the name away takes all of the metadata, or everything: it is refused, not
+ * understood as one that leaves the name out. */
+static bool check_named(struct dv_cluster_operation *operation, void *value)
+{
+    if (operation->request->patch_type == DV_PATCH_APPLY || dv_meta_of(value)->name.n > 0)
+        return true;
+    return dv_cluster_operation_fail(
+        operation,
+        dv_status_bad_request(operation->arena,
+                              "the name of the object (%.*s based on URL) was undeterminable: name "
+                              "must be provided",
+                              DV_FMT(dv_entry_name(operation->entry))));
+}
+
 static bool store_result(struct dv_cluster_operation *operation, const struct dv_json *doc,
                          const struct dv_managed_fields *managed)
 {
     void *value = read_result(operation, doc);
 
-    if (!value || !dv_update_check_names(operation, value))
+    if (!value || !check_named(operation, value) || !dv_update_check_names(operation, value))
         return false;
     if (!operation->entry->object)
         return dv_create_value(operation, value, managed);

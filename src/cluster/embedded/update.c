@@ -103,7 +103,9 @@ bool dv_update_check_names(struct dv_cluster_operation *operation, void *value)
                            "the name of the object (%.*s) does not match the name on the URL "
                            "(%.*s)",
                            DV_FMT(meta->name), DV_FMT(name)));
-    if (meta->namespace.n > 0 && !dv_str_eq(meta->namespace, namespace))
+    /* An object without a namespace loses what it says of one. */
+    if (operation->request->kind->is_namespaced && meta->namespace.n > 0 &&
+        !dv_str_eq(meta->namespace, namespace))
         return dv_cluster_operation_fail(
             operation, dv_status_bad_request(operation->arena,
                                              "the namespace of the provided object does not match "

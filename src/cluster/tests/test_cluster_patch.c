@@ -13,6 +13,8 @@
     "{\"apiVersion\":\"resource.k8s.io/v1\",\"kind\":\"ResourceClaim\",\"metadata\":{\"name\":"    \
     "\"c1\",\"labels\":{" labels "}}," CLAIM_SPEC "}"
 
+#define NO_NAME "the name of the object (c1 based on URL) was undeterminable: name must be provided"
+
 static struct reply patch_claim(struct fixture *fixture, enum dv_patch_type type, const char *json)
 {
     return patch(fixture, DV_KIND_CLAIM, "default", "c1", type, json);
@@ -53,21 +55,25 @@ static void refuses_patches_that_cannot_be(void **state)
         int code;
         const char *message;
     } cases[] = {
-        {DV_PATCH_JSON,  "[{\"op\":\"test\",\"path\":\"/metadata/labels/a\",\"value\":\"no\"}]", 422,
-         "the server rejected our request due to an error in our request"                                                            },
-        {DV_PATCH_JSON,  "[{\"op\":\"replace\",\"path\":\"/metadata/name\",\"value\":\"c2\"}]",  400,
-         "the name of the object (c2) does not match the name on the URL (c1)"                                                       },
-        {DV_PATCH_MERGE, "{\"metadata\":{\"resourceVersion\":\"1\"}}",                           409,
+        {DV_PATCH_JSON,      "[{\"op\":\"test\",\"path\":\"/metadata/labels/a\",\"value\":\"no\"}]", 422,
+         "the server rejected our request due to an error in our request"                                                                },
+        {DV_PATCH_JSON,      "[{\"op\":\"replace\",\"path\":\"/metadata/name\",\"value\":\"c2\"}]",  400,
+         "the name of the object (c2) does not match the name on the URL (c1)"                                                           },
+        {DV_PATCH_MERGE,     "{\"metadata\":{\"resourceVersion\":\"1\"}}",                           409,
          "Operation cannot be fulfilled on resourceclaims.resource.k8s.io \"c1\": the object has "
-         "been modified; please apply your changes to the latest version and try again"                                              },
-        {DV_PATCH_MERGE, "{\"metadata\":{\"labels\":{\"q\":7}}}",                                422, NULL                           },
-        {DV_PATCH_MERGE, "{\"metadata\":{\"uid\":\"00000000-0000-0000-0000-000000000000\"}}",    422,
+         "been modified; please apply your changes to the latest version and try again"                                                  },
+        {DV_PATCH_MERGE,     "{\"metadata\":{\"labels\":{\"q\":7}}}",                                422, NULL                           },
+        {DV_PATCH_MERGE,     "{\"metadata\":{\"uid\":\"00000000-0000-0000-0000-000000000000\"}}",    422,
          "ResourceClaim.resource.k8s.io \"c1\" is invalid: metadata.uid: Invalid value: "
-         "\"00000000-0000-0000-0000-000000000000\": field is immutable"                                                              },
-        {DV_PATCH_MERGE, "[]",                                                                   400,
+         "\"00000000-0000-0000-0000-000000000000\": field is immutable"                                                                  },
+        {DV_PATCH_MERGE,     "[]",                                                                   400,
          "error decoding patch: json: cannot unmarshal array into Go value of type "
-         "map[string]interface {}"                                                                                                   },
-        {DV_PATCH_APPLY, "{\"metadata\":{\"name\":\"c1\"}}",                                     400, "invalid object type: /, Kind="},
+         "map[string]interface {}"                                                                                                       },
+        {DV_PATCH_MERGE,     "{\"metadata\":null}",                                                  400, NO_NAME                        },
+        {DV_PATCH_STRATEGIC, "{\"metadata\":null}",                                                  400, NO_NAME                        },
+        {DV_PATCH_STRATEGIC, "{\"metadata\":{\"$patch\":\"delete\"}}",                               400, NO_NAME                        },
+        {DV_PATCH_STRATEGIC, "{\"$patch\":\"replace\"}",                                             400, NO_NAME                        },
+        {DV_PATCH_APPLY,     "{\"metadata\":{\"name\":\"c1\"}}",                                     400, "invalid object type: /, Kind="},
     };
     struct fixture *fixture = *state;
     struct dv_object *claim = must(create(fixture, DV_KIND_CLAIM, "default", CLAIM));
@@ -78,6 +84,31 @@ static void refuses_patches_that_cannot_be(void **state)
     assert_int_equal(dv_embedded_version(fixture->embedded), claim->version);
     must_fail(patch(fixture, DV_KIND_CLAIM, "default", "nope", DV_PATCH_MERGE, "{}"), 404,
               "NotFound", NULL);
+}
+
+static void what_has_no_namespace_loses_the_one_it_is_given(void **state)
+{
+    struct fixture *fixture = *state;
+    struct dv_object *class =
+        must(create(fixture, DV_KIND_CLASS, "", "{\"metadata\":{\"name\":\"c\"},\"spec\":{}}"));
+    uint64_t before = class->version;
+
+    class = must(patch(fixture, DV_KIND_CLASS, "", "c", DV_PATCH_MERGE,
+                       "{\"metadata\":{\"namespace\":\"other\"}}"));
+    assert_int_equal(class->version, before);
+    assert_int_equal(class->meta->namespace.n, 0);
+}
+
+/* In an update too, of kinds that check their metadata only as an update. */
+static void finalizers_have_a_domain(void **state)
+{
+    static const char finalizer[] = "{\"metadata\":{\"finalizers\":[\"x\"]}}";
+    struct fixture *fixture = *state;
+
+    must_fail(
+        patch(fixture, DV_KIND_NAMESPACE, "", "default", DV_PATCH_MERGE, finalizer), 422, "Invalid",
+        "Namespace \"default\" is invalid: metadata.finalizers[0]: Invalid value: \"x\": name "
+        "is neither a standard finalizer name nor is it fully qualified");
 }
 
 static void unknown_fields_are_told_or_refused(void **state)
@@ -170,6 +201,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(patches_of_each_type_change_the_object, start, end),
         cmocka_unit_test_setup_teardown(refuses_patches_that_cannot_be, start, end),
+        cmocka_unit_test_setup_teardown(what_has_no_namespace_loses_the_one_it_is_given, start,
+                                        end),
+        cmocka_unit_test_setup_teardown(finalizers_have_a_domain, start, end),
         cmocka_unit_test_setup_teardown(unknown_fields_are_told_or_refused, start, end),
         cmocka_unit_test_setup_teardown(apply_creates_owns_and_gives_back, start, end),
         cmocka_unit_test_setup_teardown(requests_in_older_versions_see_their_own_shape, start, end),
