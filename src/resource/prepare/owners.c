@@ -1,8 +1,10 @@
 /* owners.c - removes owner references that are there twice. */
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/defs.h"
 #include "base/map.h"
 #include "base/str.h"
 #include "resource/prepare.h"
@@ -22,6 +24,24 @@ static void add_duplicate(struct dv_buf *warning, dv_str uid)
     dv_buf_add(warning, uid);
 }
 
+static char flag(const bool *value)
+{
+    return !value ? '-' : *value ? 't' : 'f';
+}
+
+/* Prints all of a reference: only what is the same in all of it is there twice. */
+static dv_str key_of(const struct dv_api_owner_reference *owner, struct dv_arena *arena)
+{
+    const dv_str zero = {"", 1};
+    const char flags[] = {flag(owner->controller), flag(owner->block_owner_deletion)};
+    const dv_str texts[] = {
+        owner->uid,  zero, owner->api_version,     zero, owner->kind, zero,
+        owner->name, zero, {flags, sizeof(flags)},
+    };
+
+    return dv_str_concat(texts, DV_COUNT(texts), arena);
+}
+
 dv_str dv_dedup_owners(struct dv_api_object_meta *meta, struct dv_arena *arena)
 {
     DV_CLEANUP(dv_buf_fini) struct dv_buf warning;
@@ -36,7 +56,7 @@ dv_str dv_dedup_owners(struct dv_api_object_meta *meta, struct dv_arena *arena)
         struct dv_api_owner_reference *owner = &meta->owner_references[i];
 
         /* the warning names it each time that it comes again */
-        if (dv_map_set(&seen, owner->uid, owner))
+        if (dv_map_set(&seen, key_of(owner, arena), owner))
             add_duplicate(&warning, owner->uid);
         else
             kept[n++] = *owner;

@@ -52,14 +52,16 @@ static const struct {
             "\"attributes\":"
             "{\"x\":{}},\"bindsToNode\":true}]}}", },
     {
-     .what = "of owners with one uid the first stays",
+     .what = "an owner that is there twice stays once, and all that differ stay",
      .kind = DV_KIND_CONFIG_MAP,
      .text = "{\"metadata\":{\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":\"Pod\","
-                "\"name\":\"a\","
-                "\"uid\":\"1\"},{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"name\":\"b\",\"uid\":"
-                "\"1\"}]}}",                 .printed = "{\"metadata\":{\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":\"Pod\","
-                   "\"name\":\"a\","
-                   "\"uid\":\"1\"}]}}", },
+                "\"name\":\"a\",\"uid\":\"1\"},{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"name\":"
+                "\"b\",\"uid\":\"1\"},{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"name\":\"a\","
+                "\"uid\":\"1\"},{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"name\":\"a\",\"uid\":"
+                "\"1\",\"controller\":false}]}}",                 .printed = "{\"metadata\":{\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":\"Pod\","
+                   "\"name\":\"a\",\"uid\":\"1\"},{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"name\":"
+                   "\"b\",\"uid\":\"1\"},{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"name\":\"a\","
+                   "\"uid\":\"1\",\"controller\":false}]}}", },
 };
 
 static void a_new_object_has_what_the_server_gives_it(void **state)

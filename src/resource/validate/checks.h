@@ -57,6 +57,10 @@ void dv_check_meta(struct dv_problems *problems, const struct dv_api_object_meta
                    const struct dv_meta_rules *rules);
 void dv_check_meta_update(struct dv_problems *problems, const struct dv_api_object_meta *meta,
                           const struct dv_api_object_meta *old);
+/* Like dv_check_meta_update, and finalizers without a domain: what a kind's own rules check, beside
+ * what is checked before of all kinds. */
+void dv_check_kind_meta_update(struct dv_problems *problems, const struct dv_api_object_meta *meta,
+                               const struct dv_api_object_meta *old);
 /* Checks the metadata of a template: it has labels and annotations, nothing else. */
 void dv_check_template_meta(struct dv_problems *problems, const struct dv_field_path *path,
                             const struct dv_api_object_meta *meta);

@@ -307,11 +307,11 @@ void dv_validate_claim(struct dv_problems *problems, const struct dv_validation 
         return;
     case DV_UPDATE:
         dv_check_meta(problems, &claim->metadata, &rules);
-        dv_check_meta_update(problems, &claim->metadata, &old->metadata);
+        dv_check_kind_meta_update(problems, &claim->metadata, &old->metadata);
         check_same(problems, &dv_message_resource_claim_spec, &claim->spec, &old->spec);
         return;
     case DV_UPDATE_STATUS:
-        dv_check_meta_update(problems, &claim->metadata, &old->metadata);
+        dv_check_kind_meta_update(problems, &claim->metadata, &old->metadata);
         dv_check_claim_status(problems, claim, old);
         return;
     }
@@ -350,7 +350,7 @@ void dv_validate_template(struct dv_problems *problems, const struct dv_validati
         create_template(problems, template);
         return;
     }
-    dv_check_meta_update(problems, &template->metadata, &old->metadata);
+    dv_check_kind_meta_update(problems, &template->metadata, &old->metadata);
     check_same(problems, &dv_message_resource_claim_template_spec, &template->spec, &old->spec);
 }
 

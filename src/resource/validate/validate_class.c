@@ -66,7 +66,7 @@ void dv_validate_class(struct dv_problems *problems, const struct dv_validation 
 
     dv_check_meta(problems, &class->metadata, &rules);
     if (old)
-        dv_check_meta_update(problems, &class->metadata, &old->metadata);
+        dv_check_kind_meta_update(problems, &class->metadata, &old->metadata);
     check_class_spec(problems, &class->spec, old ? &old->spec : NULL);
 }
 
@@ -100,7 +100,7 @@ void dv_validate_taint_rule(struct dv_problems *problems, const struct dv_valida
         check_rule_spec(problems, &rule->spec, NULL);
         return;
     }
-    dv_check_meta_update(problems, &rule->metadata, &old->metadata);
+    dv_check_kind_meta_update(problems, &rule->metadata, &old->metadata);
     if (what->operation == DV_UPDATE) {
         check_rule_spec(problems, &rule->spec, &old->spec);
         return;

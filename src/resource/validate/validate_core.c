@@ -19,7 +19,7 @@ static void check_meta(struct dv_problems *problems, const struct dv_api_object_
                        const struct dv_api_object_meta *old, const struct dv_meta_rules *rules)
 {
     if (old)
-        dv_check_meta_update(problems, meta, old);
+        dv_check_kind_meta_update(problems, meta, old);
     else
         dv_check_meta(problems, meta, rules);
 }

@@ -177,6 +177,6 @@ void dv_validate_event(struct dv_problems *problems, const struct dv_validation 
     }
     if (!has_same_series(event, old))
         check_series(problems, event);
-    dv_check_meta_update(problems, &event->metadata, &old->metadata);
+    dv_check_kind_meta_update(problems, &event->metadata, &old->metadata);
     check_fixed(problems, event, old);
 }

@@ -283,6 +283,13 @@ void dv_check_meta_update(struct dv_problems *problems, const struct dv_api_obje
     check_managed_fields(problems, &meta_path, meta);
 }
 
+void dv_check_kind_meta_update(struct dv_problems *problems, const struct dv_api_object_meta *meta,
+                               const struct dv_api_object_meta *old)
+{
+    dv_check_meta_update(problems, meta, old);
+    check_finalizer_domains(problems, &meta_path, meta);
+}
+
 void dv_check_template_meta(struct dv_problems *problems, const struct dv_field_path *path,
                             const struct dv_api_object_meta *meta)
 {

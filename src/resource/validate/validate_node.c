@@ -112,7 +112,7 @@ void dv_validate_node(struct dv_problems *problems, const struct dv_validation *
         check_taints(problems, &node->spec);
         return;
     }
-    dv_check_meta_update(problems, &node->metadata, &old->metadata);
+    dv_check_kind_meta_update(problems, &node->metadata, &old->metadata);
     check_amounts(problems, "capacity", node->status.capacity, node->status.n_capacity);
     check_amounts(problems, "allocatable", node->status.allocatable, node->status.n_allocatable);
     check_fixed(problems, &node->spec, &old->spec);

@@ -281,13 +281,13 @@ void dv_validate_pod(struct dv_problems *problems, const struct dv_validation *w
         check_all(problems, pod);
         return;
     case DV_UPDATE:
-        dv_check_meta_update(problems, &pod->metadata, &old->metadata);
+        dv_check_kind_meta_update(problems, &pod->metadata, &old->metadata);
         check_all(problems, pod);
         check_mirror_update(problems, &pod->metadata, &old->metadata);
         dv_check_pod_update(problems, pod, old);
         return;
     case DV_UPDATE_STATUS:
-        dv_check_meta_update(problems, &pod->metadata, &old->metadata);
+        dv_check_kind_meta_update(problems, &pod->metadata, &old->metadata);
         check_mirror_update(problems, &pod->metadata, &old->metadata);
         dv_check_pod_status(problems, pod, old);
         return;

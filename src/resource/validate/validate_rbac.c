@@ -155,7 +155,7 @@ static void validate_role(struct dv_problems *problems, const struct dv_validati
     if (role->aggregation_rule)
         check_aggregation(problems, role->aggregation_rule);
     if (old)
-        dv_check_meta_update(problems, &role->metadata, &old->metadata);
+        dv_check_kind_meta_update(problems, &role->metadata, &old->metadata);
 }
 
 void dv_validate_role(struct dv_problems *problems, const struct dv_validation *what)
@@ -243,7 +243,7 @@ static void validate_binding(struct dv_problems *problems, const struct dv_valid
     }
     if (!old)
         return;
-    dv_check_meta_update(problems, &binding->metadata, &old->metadata);
+    dv_check_kind_meta_update(problems, &binding->metadata, &old->metadata);
     check_same_role(problems, &binding->role_ref, &old->role_ref);
 }
 

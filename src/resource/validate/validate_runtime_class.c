@@ -71,7 +71,7 @@ void dv_validate_runtime_class(struct dv_problems *problems, const struct dv_val
         check_scheduling(problems, value->scheduling);
     if (!old)
         return;
-    dv_check_meta_update(problems, &value->metadata, &old->metadata);
+    dv_check_kind_meta_update(problems, &value->metadata, &old->metadata);
     if (!dv_str_eq(value->handler, old->handler))
         dv_immutable(problems, NULL, "handler", dv_bad_str(value->handler));
 }

@@ -183,7 +183,7 @@ void dv_validate_slice(struct dv_problems *problems, const struct dv_validation 
     const struct dv_api_resource_slice *old = what->old;
 
     if (old)
-        dv_check_meta_update(problems, &slice->metadata, &old->metadata);
+        dv_check_kind_meta_update(problems, &slice->metadata, &old->metadata);
     else
         dv_check_meta(problems, &slice->metadata, &rules);
     dv_check_driver_name(problems, &spec_path, "driver", slice->spec.driver);
