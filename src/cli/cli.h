@@ -57,6 +57,8 @@ struct dv_cli {
     const dv_str *words; /* that are no options */
     size_t n_words;
     void *verb_ctx; /* the verb's own, for its callbacks */
+    /* Says an error of the daemon in the verb's own words; NULL: as it came. */
+    const char *(*reword)(struct dv_cli *cli, const char *message);
     /* Options of single verbs, where the verb says it has them. */
     dv_str file;   /* the last one */
     dv_str *files; /* all, in their order */

@@ -103,7 +103,9 @@ static enum dv_exit explain(const struct session *session)
         return DV_EXIT_FAILED;
     if (err->code == DV_UNAVAILABLE && !session->was_reached)
         return dv_cli_complain_unreachable(session->cli, err->msg);
-    return dv_cli_complain("%s (%s)", err->msg, dv_code_name(err->code));
+    return dv_cli_complain(
+        "%s (%s)", session->cli->reword ? session->cli->reword(session->cli, err->msg) : err->msg,
+        dv_code_name(err->code));
 }
 
 static enum dv_exit run(struct session *session, const char *method,

@@ -28,12 +28,63 @@ static bool pod_ref(struct dv_cli *cli, const char *verb, NodeV1__PodRef *ref)
     return true;
 }
 
+/* The node that a path leads to, "spec.containers[0].name", or as far as it leads. Keys may have
+ * dots in them: of those that fit the longest is meant. */
+static const struct dv_json *follow(const struct dv_json *node, dv_str path)
+{
+    while (path.n > 0) {
+        const struct dv_json *next = NULL;
+        size_t n_taken = 0;
+        size_t i = 0;
+
+        for (const struct dv_json *one = dv_json_first(node); one; one = dv_json_next(one), i++) {
+            char index[32];
+            dv_str key = dv_json_key(one);
+
+            (void)snprintf(index, sizeof(index), "[%zu]", i);
+            if (dv_json_is(node, DV_JSON_ARRAY))
+                key = dv_str_from_c(index);
+            if (dv_str_starts_with(path, key) && key.n > n_taken &&
+                (key.n == path.n || path.p[key.n] == '.' || path.p[key.n] == '[')) {
+                next = one;
+                n_taken = key.n;
+            }
+        }
+        if (!next)
+            return node;
+        node = next;
+        path = dv_str_slice(path, n_taken, path.n);
+        if (path.n > 0 && path.p[0] == '.')
+            path = dv_str_slice(path, 1, path.n);
+    }
+    return node;
+}
+
+/* davitd names a place in the JSON that it got: people want that in their file. */
+static const char *place_in_file(struct dv_cli *cli, const char *message)
+{
+    dv_str text = dv_str_from_c(message);
+    size_t from = dv_str_find(text, DV_STR("line 1, column "));
+    dv_str rest = dv_str_slice(text, from, text.n);
+    size_t colon = dv_str_find(rest, DV_STR(": "));
+    dv_str path;
+
+    if (from == text.n || colon == rest.n)
+        return message;
+    rest = dv_str_slice(rest, colon + 2, rest.n);
+    path = dv_str_slice(rest, 0, dv_str_find(rest, DV_STR(": ")));
+    return dv_str_to_c(dv_str_printf(cli->arena, "%.*s%.*s, line %u: %.*s",
+                                     DV_FMT(dv_str_slice(text, 0, from)), DV_FMT(cli->file),
+                                     dv_json_line(follow(cli->verb_ctx, path)), DV_FMT(rest)),
+                       cli->arena);
+}
+
 /* The pod of a file, YAML or JSON, as JSON. */
 static bool read_pod(struct dv_cli *cli, struct dv_buf *json, struct dv_err *err)
 {
     dv_str path = dv_str_eq(cli->file, DV_STR("-")) ? DV_STR("/dev/stdin") : cli->file;
     struct dv_json_opts opts = {.refuse_duplicates = true};
-    const struct dv_json *pod;
+    struct dv_json *pod;
     dv_str text;
 
     if (!dv_file_read(path, POD_BYTES_MAX, cli->arena, &text, err))
@@ -41,6 +92,8 @@ static bool read_pod(struct dv_cli *cli, struct dv_buf *json, struct dv_err *err
     pod = dv_yaml_parse(text, &opts, cli->arena, err); /* JSON is YAML, too */
     if (!pod)
         return dv_wrap(err, "%.*s", DV_FMT(cli->file));
+    cli->verb_ctx = pod;
+    cli->reword = place_in_file;
     dv_json_print(pod, NULL, json);
     return dv_buf_check(json, "pod", err);
 }

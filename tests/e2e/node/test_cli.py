@@ -277,6 +277,16 @@ def test_what_is_no_pod_is_told_with_the_place(node, text, message):
     assert not node.status().pods
 
 
+def test_a_mistake_is_told_with_its_line_in_the_file(node, short_dir):
+    path = os.path.join(short_dir, "pod.yaml")
+    with open(path, "w", encoding="ascii") as file:
+        file.write("metadata:\n  name: x\nspec:\n  containers:\n  - name: c\n    resources:\n"
+                   "      limits:\n        example.com/gpu: 0.5\n")
+    done = node.davit("admit", "-f", path)
+    assert done.returncode == 1 and "line 1," not in done.stderr, done
+    assert f"{path}, line 8: spec.containers[0].resources.limits" in done.stderr, done
+
+
 def test_waiting_is_limited_on_request(node, gpus):
     gpus.stop()
     until(lambda: not node.resource(GPU).connected, 10, "the plugin to be missed")
