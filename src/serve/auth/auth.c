@@ -284,6 +284,7 @@ bool dv_auth_is_by_roles(const struct dv_api_user_info *user)
 static bool decide_by_roles(const struct dv_auth_question *q)
 {
     struct dv_access_request request = as_access(q->request);
+
     if (!q->relations || !q->relations->access)
         return false;
     /* Who makes tokens can make an administrator's: a role for all paths must not give that. */
