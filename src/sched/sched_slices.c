@@ -397,6 +397,7 @@ void dv_sched_class_changed(void *ctx, struct dv_object *old, struct dv_object *
     improve_crowds(sched, now);
     if (old)
         improve_crowds(sched, old);
+    dv_sched_tell_devices(sched); /* it may have more of them */
 }
 
 /* ---- the end ---- */

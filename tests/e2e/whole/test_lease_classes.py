@@ -6,7 +6,7 @@ from leases import Taking, end_process, give, leases, sleeper
 from machine import NULL, Machine
 from procs import until
 from servers import PODS
-from whole_nodes import (CLASSES, TEMPLATES, WAIT_S, WholeNode, device_class, get, pod, template,
+from whole_nodes import (CLASSES, GPU, TEMPLATES, WAIT_S, WholeNode, device_class, get, pod, template,
                          wait_ready)
 
 pytestmark = pytest.mark.release
@@ -46,6 +46,22 @@ def test_who_waits_for_a_class_is_told_what_is_free_and_who_has_the_rest(node, d
     api.must("DELETE", f"{PODS}/p1")
     assert len(taking.next("granted", WAIT_S).lease.claims) == 3
     end_process(owner)
+
+
+def test_who_waits_is_asked_for_again_when_the_class_has_more_devices(node, driver):
+    """A class that others have made wider while somebody waits."""
+    api = node.api()
+    path = f'device.attributes["{GPU}"].index'
+    one = device_class("some", selectors=[{"cel": {"expression": f"{path} < 1"}}])
+    api.must("POST", CLASSES, one)
+    until(lambda: is_fine(node, want(node, "some")), WAIT_S, "the class is known")
+    held = Taking(node, **want(node, "some")).next("granted").lease
+    taking = Taking(node, **want(node, "some"))
+    assert taking.next("waiting").n_free == 0
+    one = get(api, CLASSES, "some")
+    one["spec"]["selectors"][0]["cel"]["expression"] = f"{path} < 2"
+    api.must("PUT", f"{CLASSES}/some", one)
+    assert taking.next("granted").lease.claims[0].device != held.claims[0].device
 
 
 @pytest.fixture
