@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -19,6 +20,8 @@
 #define MOUNTS_BYTES_MAX (4u << 20)
 /* Directories that nftw holds open at a time. */
 #define WALK_FDS 16
+#define REMOVE_TRIES 20u
+#define REMOVE_NS 10000000
 
 /* ---- making ---- */
 
@@ -202,6 +205,10 @@ void dv_trial_dirs_remove(struct dv_trial *trial)
     for (size_t i = mounts.n; i > 0; i--) /* the later one may be on the earlier one */
         (void)umount2(dv_str_to_c(mounts.v[i - 1], trial->arena),
                       MNT_DETACH); /* as far as we may */
-    dv_trial_empty(trial, trial->paths.root);
-    (void)rmdir(dv_str_to_c(trial->paths.root, trial->arena)); /* gone is what we want */
+    /* The API's database is written by a thread, which may make its file anew meanwhile. */
+    for (unsigned i = 0; i < REMOVE_TRIES && dv_trial_has_file(trial, trial->paths.root); i++) {
+        dv_trial_empty(trial, trial->paths.root);
+        if (rmdir(dv_str_to_c(trial->paths.root, trial->arena)) != 0)
+            (void)nanosleep(&(struct timespec){.tv_nsec = REMOVE_NS}, NULL); /* shorter is fine */
+    }
 }

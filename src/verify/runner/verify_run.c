@@ -201,6 +201,7 @@ static void finish(struct run *run, struct worker *worker)
     (void)close(worker->fd);
     (void)waitpid(pid, &status, 0); /* it closed the pipe by its end */
     worker->pid = 0;
+    dv_trial_dirs_remove(&worker->trial); /* what its threads wrote to the last */
     result->is_done = true;
     result->took_ms = now_ms() - worker->start_ms;
     if (has_result) {
