@@ -11,6 +11,7 @@ from pathlib import Path
 from steps import BUILD, ROOT
 
 PASSES = BUILD / "passes"
+PYCACHE = BUILD / "pycache"  # of the tests' scripts, and of what they import
 
 
 class Record:
@@ -61,7 +62,7 @@ def data_files(*tops):
 
 def programs(build_dir):
     """What was built there and can be run, without the builds in folders of their own under it."""
-    apart = (BUILD / "peers", BUILD / "logs", BUILD / "corpora", PASSES)
+    apart = (BUILD / "peers", BUILD / "logs", BUILD / "corpora", PASSES, PYCACHE)
     for folder, folders, names in os.walk(build_dir):
         folders[:] = sorted(name for name in folders
                             if not name.endswith(".p") and not name.startswith("meson-")
