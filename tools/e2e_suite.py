@@ -20,8 +20,8 @@ TEST_TIMEOUT_S = 120
 # They wait more than they compute, and with sanitizers they are the last to end.
 WORKERS = 3 * JOBS
 SANITIZED_WORKERS = 5 * JOBS
-# Of the sample, the times of all workers together: about a quarter of a minute.
-SAMPLE_S = 15 * WORKERS
+# Of the sample, the times of all workers together: about ten seconds, for each of two builds.
+SAMPLE_S = 10 * WORKERS
 
 
 def file_of(name):
