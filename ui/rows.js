@@ -196,7 +196,10 @@ export class Rows {
     const pods = this.pods(nodeName).filter((row) => row.why);
     const told = new Set(pods.map((row) => `${row.space}/${row.name}: ${row.why}`));
     const claims = this.claims()
-      .map((row) => ({ ...row, why: (row.why || "").split("\n").filter((line) => line && !told.has(`${row.space}/${line}`)).join("\n") }))
+      .map((row) => {
+        const isTold = (line) => told.has(`${row.space}/${line}`) || row.pods.some((pod) => told.has(`${row.space}/${pod}: ${line}`));
+        return { ...row, why: (row.why || "").split("\n").filter((line) => line && !isTold(line)).join("\n") };
+      })
       .filter((row) => row.why);
     const leases = this.leases().filter((row) => row.why);
     return [...pods, ...claims, ...leases].sort((a, b) => a.since - b.since || compare(a.name, b.name));

@@ -51,6 +51,7 @@ def taint(api, device):
 
 def populate(node, api):
     """Devices in each state, pods and claims that run and that wait. Returns the plugins that can be told things."""
+    add_waiting(api)  # the first: the API's times are whole seconds, and what waits longest is on top
     gpus = node.add_plugin("example.com/gpu", 12, "--numa", "0,1")
     nics = node.add_plugin("example.com/nic", 4)
     node.add_driver(GPU, 8, "--numa", "0,1", "--model", "t9")
@@ -65,7 +66,6 @@ def populate(node, api):
     gpus.must("health virtual-7 unhealthy")
     gpus.must("health virtual-0 unhealthy")
     taint(api, "device-5")
-    add_waiting(api)
     nics.must("quit")
     until(lambda: not node.resource("example.com/nic").connected, 40, "the plugin to be gone")
     return gpus
