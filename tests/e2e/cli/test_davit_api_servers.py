@@ -12,6 +12,7 @@ from procs import until
 from runs import davit_path
 
 CLAIMS = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def claim(name, version=None, **meta):
@@ -176,7 +177,11 @@ def test_apply_sends_what_server_side_apply_wants(davit, fake):
     assert request.query == {"fieldManager": "davit", "fieldValidation": "Strict", "force": "true",
                              "dryRun": "All"}
     assert request.headers["Content-Type"] == "application/apply-patch+yaml"
-    assert request.json == whole(claim("a"))
+    sent = request.json
+    note = sent["metadata"].pop("annotations")
+    assert sent == whole(claim("a"))
+    assert {key: json.loads(text) for key, text in note.items()} == {
+        LAST_APPLIED: whole(claim("a", annotations={}))}
 
 
 def test_apply_uses_the_version_of_the_file(davit, fake):
