@@ -132,6 +132,41 @@ static bool fail_notes(struct dv_cluster_operation *operation, const struct dv_j
 
 /* ---- the result ---- */
 
+static dv_str text_of(const struct dv_json *object, dv_str key)
+{
+    const struct dv_json *node = dv_json_get(object, key);
+    struct dv_err err;
+    dv_str text = {0};
+
+    if (node && !dv_json_as_str(node, &text, &err))
+        return DV_STR_NONE; /* a value that is no text is refused later, when the whole is read */
+    return text;
+}
+
+/* Whether the patched document is still of its kind and version. What is patched as a document says
+ * what it is; a strategic patch knows. */
+static bool check_type(struct dv_cluster_operation *operation, const struct dv_json *doc)
+{
+    const struct dv_api_version *version = dv_update_version(operation);
+    enum dv_patch_type type = operation->request->patch_type;
+    dv_str api_version = text_of(doc, DV_STR("apiVersion"));
+    dv_str kind = text_of(doc, DV_STR("kind"));
+    dv_str group;
+    dv_str number;
+
+    dv_api_version_split(api_version, &group, &number);
+    if ((type != DV_PATCH_MERGE && type != DV_PATCH_JSON) ||
+        (dv_str_eq(kind, operation->request->kind->name) && dv_str_eq(group, version->group) &&
+         dv_str_eq(number, version->version)))
+        return true;
+    return fail_result(
+        operation, doc,
+        dv_str_printf(operation->arena,
+                      "no kind \"%.*s\" is registered for version \"%.*s\" in scheme "
+                      "\"pkg/api/legacyscheme/scheme.go:30\"",
+                      DV_FMT(kind), DV_FMT(api_version)));
+}
+
 /* Reads the patched document as an object. NULL: the operation has failed. */
 static void *read_result(struct dv_cluster_operation *operation, const struct dv_json *doc)
 {
@@ -176,7 +211,7 @@ static bool check_named(struct dv_cluster_operation *operation, void *value)
 static bool store_result(struct dv_cluster_operation *operation, const struct dv_json *doc,
                          const struct dv_managed_fields *managed)
 {
-    void *value = read_result(operation, doc);
+    void *value = check_type(operation, doc) ? read_result(operation, doc) : NULL;
 
     if (!value || !check_named(operation, value) || !dv_update_check_names(operation, value))
         return false;
@@ -188,17 +223,6 @@ static bool store_result(struct dv_cluster_operation *operation, const struct dv
 }
 
 /* ---- server-side apply ---- */
-
-static dv_str text_of(const struct dv_json *object, dv_str key)
-{
-    const struct dv_json *node = dv_json_get(object, key);
-    struct dv_err err;
-    dv_str text = {0};
-
-    if (node && !dv_json_as_str(node, &text, &err))
-        return DV_STR_NONE; /* a value that is no text is refused later, when the whole is read */
-    return text;
-}
 
 /* Checks what an apply configuration must have. False: the operation has failed. */
 static bool check_config(struct dv_cluster_operation *operation, const struct dv_json *config)

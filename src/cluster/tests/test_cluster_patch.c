@@ -86,6 +86,20 @@ static void refuses_patches_that_cannot_be(void **state)
               "NotFound", NULL);
 }
 
+static void a_patched_object_stays_of_its_kind(void **state)
+{
+    static const char *const others[] = {"{\"kind\":\"Pod\"}", "{\"apiVersion\":\"v9\"}",
+                                         "{\"kind\":null}"};
+    struct fixture *fixture = *state;
+
+    (void)must(create(fixture, DV_KIND_CLAIM, "default", CLAIM));
+    for (size_t i = 0; i < DV_COUNT(others); i++)
+        must_fail(patch_claim(fixture, DV_PATCH_MERGE, others[i]), 422, "Invalid", NULL);
+    (void)must(patch_claim(fixture, DV_PATCH_STRATEGIC, "{\"kind\":\"Pod\"}"));
+    (void)must(patch_claim(fixture, DV_PATCH_JSON, "null"));
+    (void)must(patch_claim(fixture, DV_PATCH_STRATEGIC, "null"));
+}
+
 static void what_has_no_namespace_loses_the_one_it_is_given(void **state)
 {
     struct fixture *fixture = *state;
@@ -203,6 +217,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(refuses_patches_that_cannot_be, start, end),
         cmocka_unit_test_setup_teardown(what_has_no_namespace_loses_the_one_it_is_given, start,
                                         end),
+        cmocka_unit_test_setup_teardown(a_patched_object_stays_of_its_kind, start, end),
         cmocka_unit_test_setup_teardown(finalizers_have_a_domain, start, end),
         cmocka_unit_test_setup_teardown(unknown_fields_are_told_or_refused, start, end),
         cmocka_unit_test_setup_teardown(apply_creates_owns_and_gives_back, start, end),

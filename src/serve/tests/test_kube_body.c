@@ -235,6 +235,14 @@ static void patches_must_be_of_their_kind(void **state)
         {"null",      DV_PATCH_MERGE,     "Invalid JSON Patch"                                },
         {"[]",        DV_PATCH_STRATEGIC,
          "json: cannot unmarshal array into Go value of type map[string]interface {}"         },
+        {"null",      DV_PATCH_JSON,      ""                                                  },
+        {"null",      DV_PATCH_STRATEGIC, ""                                                  },
+        {"null",      DV_PATCH_APPLY,     "invalid object type: /, Kind="                     },
+        {"",          DV_PATCH_APPLY,     "invalid object type: /, Kind="                     },
+        {"[]",        DV_PATCH_APPLY,
+         "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot "
+         "unmarshal "
+         "array into Go value of type map[string]interface {}"                                },
         {"{",         DV_PATCH_STRATEGIC, "unexpected end of JSON input"                      },
         {"a: {b: c}", DV_PATCH_APPLY,     ""                                                  },
     };

@@ -423,12 +423,17 @@ struct dv_json *dv_body_patch(dv_str body, enum dv_patch_type type, struct dv_ar
                         dv_status_bad_request(arena, "%s%.*s", prefixes[type], DV_FMT(why)));
     if (dv_json_is(doc, DV_JSON_NULL) && type == DV_PATCH_MERGE)
         return no_patch(failure, dv_status_bad_request(arena, "Invalid JSON Patch"));
-    if (dv_json_is(doc, wanted))
+    if (dv_json_is(doc, DV_JSON_NULL) && type == DV_PATCH_APPLY)
+        return no_patch(failure, dv_status_bad_request(arena, "invalid object type: /, Kind="));
+    /* Nothing, as a list of operations or as a strategic patch, changes nothing. */
+    if (dv_json_is(doc, wanted) || dv_json_is(doc, DV_JSON_NULL))
         return doc;
     return no_patch(
         failure, dv_status_bad_request(
                      arena, "%sjson: cannot unmarshal %s into Go value of type %s",
-                     type == DV_PATCH_APPLY ? "error decoding YAML: " : prefixes[type],
+                     type == DV_PATCH_APPLY
+                         ? "error decoding YAML: error unmarshaling JSON: while decoding JSON: "
+                         : prefixes[type],
                      dv_json_go_name(dv_json_kind(doc)),
                      type == DV_PATCH_JSON ? "[]handlers.jsonPatchOp" : "map[string]interface {}"));
 }
