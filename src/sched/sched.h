@@ -17,6 +17,7 @@
 #include "alloc/alloc.h"
 #include "base/str.h"
 #include "loop/loop.h"
+#include "resource/resource.h"
 
 struct dv_api_allocation_result;
 struct dv_api_device;

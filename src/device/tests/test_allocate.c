@@ -1,4 +1,5 @@
 /* Allocation: what containers get, what they hand on, how it fails. */
+#include "base/clock.h"
 #include "test_device_node.h"
 
 #define RESOURCE1 "domain1.com/resource1"

@@ -1,4 +1,5 @@
 #include "test_device_node.h"
+#include "base/clock.h"
 
 #include <stdlib.h>
 

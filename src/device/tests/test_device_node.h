@@ -10,7 +10,6 @@
 
 #include "support/dvtest.h"
 
-#include "base/clock.h"
 #include "device/device.h"
 
 #define GPU "vendor.io/gpu"

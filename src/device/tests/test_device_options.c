@@ -1,4 +1,5 @@
 /* Options of containers, and their start. */
+#include "base/clock.h"
 #include "test_device_node.h"
 
 #include "base/buf.h"

@@ -1,4 +1,5 @@
 /* Saving, loading, and what a restart means for pods. */
+#include "base/clock.h"
 #include "test_device_node.h"
 
 #include "base/buf.h"

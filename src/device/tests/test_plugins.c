@@ -1,4 +1,5 @@
 /* Plugins come and go, and what the node reports. */
+#include "base/clock.h"
 #include "test_device_node.h"
 
 #include <stdio.h>

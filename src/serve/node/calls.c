@@ -12,7 +12,6 @@
 #include "claim/claim_manager.h"
 #include "device/device_manager.h"
 #include "loop/loop.h"
-#include "pod/pod.h"
 #include "proto/davit_node_v1.pb-c.h"
 #include "serve/node/serve_answer.h"
 #include "serve/serve.h"
