@@ -146,10 +146,10 @@ static void on_undone(struct dv_sched_pod_claim *use, const struct dv_err *err)
 }
 
 static void undo_claim(struct dv_sched_binding *binding, struct dv_sched_pod_claim *use,
-                       enum dv_sched_wish wish)
+                       enum dv_sched_claim_change change)
 {
     binding->n_pending++;
-    use->wish = wish;
+    use->change = change;
     use->written = on_undone;
     dv_sched_write(use);
 }
@@ -180,14 +180,14 @@ void dv_sched_binding_undo(struct dv_sched_binding *binding)
         if (use->claim->assumed_by == use)
             dv_sched_claim_unassume(use->claim);
         if ((use->is_reserved || use->is_allocated) && !is_kept && !binding->sched->is_closing)
-            undo_claim(binding, use, WISH_DROP);
+            undo_claim(binding, use, CHANGE_DROP);
     }
     if (pod->extended.claim) {
         if (pod->extended.claim->assumed_by == &pod->extended)
             dv_sched_claim_unassume(pod->extended.claim);
         if (binding->created_name.n > 0 && !(is_kept && is_recorded(binding)) &&
             !binding->sched->is_closing)
-            undo_claim(binding, &pod->extended, WISH_DELETE);
+            undo_claim(binding, &pod->extended, CHANGE_DELETE);
     }
     if (--binding->n_pending == 0)
         dv_sched_binding_end_badly(binding);
@@ -370,7 +370,7 @@ static void on_reserved(struct dv_sched_pod_claim *use, const struct dv_err *err
 static void reserve_claim(struct dv_sched_binding *binding, struct dv_sched_pod_claim *use)
 {
     binding->n_pending++;
-    use->wish = WISH_RESERVE;
+    use->change = CHANGE_RESERVE;
     use->written = on_reserved;
     dv_sched_write(use);
 }

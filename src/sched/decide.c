@@ -98,7 +98,7 @@ static bool rank_all(struct dv_sched_attempt *attempt)
             dv_vec_remove(&attempt->candidates, attempt->n_ranked);
             break;
         case OFFERED:
-            candidate->merit.first_wish = rank_alternatives(attempt, candidate);
+            candidate->merit.preference = rank_alternatives(attempt, candidate);
             attempt->n_ranked++;
             break;
         }

@@ -105,7 +105,7 @@ struct dv_sched_merit {
     int64_t free;       /* 0 to 100: the share of cpu and memory that is left */
     int64_t preferred;  /* weights of the preferred terms that match */
     int64_t disliked;   /* taints that are not tolerated and only say "rather not" */
-    int64_t first_wish; /* how far up the lists of alternatives the devices are */
+    int64_t preference; /* how far up the lists of alternatives the devices are */
 };
 
 void dv_sched_merit(const struct dv_api_pod_spec *pod, const struct dv_sched_amounts *amounts,

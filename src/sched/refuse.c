@@ -42,9 +42,9 @@ static void on_deallocated(struct dv_sched_pod_claim *use, const struct dv_err *
         dv_sched_pod_reconsider(pod);
 }
 
-static void write_claim(struct dv_sched_pod_claim *use, enum dv_sched_wish wish)
+static void write_claim(struct dv_sched_pod_claim *use, enum dv_sched_claim_change change)
 {
-    use->wish = wish;
+    use->change = change;
     use->written = on_deallocated;
     use->pod->n_writes++;
     dv_sched_write(use);
@@ -190,7 +190,7 @@ void dv_sched_attempt_fail(struct dv_sched_attempt *attempt)
         attempt, attempt->is_nowhere ? DV_STR("the node of the pod is not there") : DV_STR_NONE);
     pod->is_late = attempt->is_spent || (!use && search_longer(attempt));
     if (use) {
-        write_claim(use, WISH_DEALLOCATE);
+        write_claim(use, CHANGE_DEALLOCATE);
     } else if (pod->is_late || may_fit_now(attempt)) {
         dv_sched_queue(pod);
     } else {
@@ -218,6 +218,6 @@ bool dv_sched_attempt_clear(struct dv_sched_attempt *attempt)
         pod->extended = (struct dv_sched_pod_claim){.pod = pod, .claim = claim};
         dv_list_push(&claim->users, &pod->extended.user);
     }
-    write_claim(&pod->extended, WISH_DELETE);
+    write_claim(&pod->extended, CHANGE_DELETE);
     return true;
 }

@@ -62,14 +62,14 @@ struct dv_sched_taken {
     struct dv_sched_taken *rival; /* others that hold the same device */
 };
 
-enum dv_sched_wish {
-    WISH_NONE,
+enum dv_sched_claim_change {
+    CHANGE_NONE,
     /* Reserve the claim for the pod, and write the allocation that was decided on. */
-    WISH_RESERVE,
-    WISH_DROP, /* undo what WISH_RESERVE did */
+    CHANGE_RESERVE,
+    CHANGE_DROP, /* undo what CHANGE_RESERVE did */
     /* Give back the devices: the pod cannot be where they are, and nobody else uses them. */
-    WISH_DEALLOCATE,
-    WISH_DELETE, /* delete a claim for extended resources that was left over */
+    CHANGE_DEALLOCATE,
+    CHANGE_DELETE, /* delete a claim for extended resources that was left over */
 };
 
 /* A pod's use of a claim. */
@@ -79,12 +79,12 @@ struct dv_sched_pod_claim {
     struct dv_link user; /* in claim->users */
     /* The write that is wanted. */
     struct dv_link want; /* in claim->wanted or claim->writing */
-    enum dv_sched_wish wish;
+    enum dv_sched_claim_change change;
     void (*written)(struct dv_sched_pod_claim *use, const struct dv_err *err);
     bool is_reserved;    /* by the current attempt */
     bool is_allocated;   /* by the current attempt */
     bool is_lost;        /* another scheduler was first to allocate the claim */
-    const char *problem; /* why the wish cannot be had; for sched_write.c */
+    const char *problem; /* why the change cannot be made; for sched_write.c */
 };
 
 enum dv_sched_claim_step {
@@ -368,7 +368,7 @@ void dv_sched_claims_free(struct dv_sched *sched);
 
 /* ---- sched_write.c: one write of a claim at a time, for all who want one ---- */
 
-/* Starts a write; use->wish says which. use->written runs once; not before this has returned,
+/* Starts a write; use->change says which. use->written runs once; not before this has returned,
  * unless the claim is gone. */
 void dv_sched_write(struct dv_sched_pod_claim *use);
 /* Cancels the write that is under way: the scheduler is closing. */

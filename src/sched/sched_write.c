@@ -52,7 +52,7 @@ void dv_sched_writer_free(struct dv_sched_writer *writer)
 static void finish(struct dv_sched_pod_claim *use, const struct dv_err *err)
 {
     dv_link_remove(&use->want);
-    use->wish = WISH_NONE;
+    use->change = CHANGE_NONE;
     use->written(use, err);
 }
 
@@ -64,7 +64,7 @@ static void fail(struct dv_sched_pod_claim *use, const char *what)
     finish(use, &err);
 }
 
-/* Ends the wishes that the last write was for: done, or with an error. */
+/* Ends the changes that the last write was for: done, or with an error. */
 static void finish_all(struct dv_sched_claim *claim, const struct dv_err *err)
 {
     struct dv_link *link;
@@ -156,26 +156,26 @@ static void unreserve(struct dv_sched_pod_claim *use, struct draft *draft)
 static const char *deallocate(struct dv_sched_pod_claim *use, struct draft *draft)
 {
     remove_reservation(draft, dv_sched_pod_value(use->pod)->metadata.uid);
-    if (draft->value.status.n_reserved_for > 0 && use->wish == WISH_DEALLOCATE)
+    if (draft->value.status.n_reserved_for > 0 && use->change == CHANGE_DEALLOCATE)
         return "is used by other pods";
     if (draft->value.status.allocation)
         free_devices(draft);
     return NULL;
 }
 
-static const char *add_wish(struct dv_sched_claim *claim, struct dv_sched_pod_claim *use,
-                            struct draft *draft)
+static const char *add_change(struct dv_sched_claim *claim, struct dv_sched_pod_claim *use,
+                              struct draft *draft)
 {
-    switch (use->wish) {
-    case WISH_RESERVE:
+    switch (use->change) {
+    case CHANGE_RESERVE:
         return reserve(claim, use, draft);
-    case WISH_DROP:
+    case CHANGE_DROP:
         unreserve(use, draft);
         return NULL;
-    case WISH_DEALLOCATE:
-    case WISH_DELETE:
+    case CHANGE_DEALLOCATE:
+    case CHANGE_DELETE:
         return deallocate(use, draft);
-    case WISH_NONE:
+    case CHANGE_NONE:
         break;
     }
     return NULL;
@@ -185,23 +185,23 @@ static void begin_draft(struct dv_sched_claim *claim, struct draft *draft)
 {
     const struct dv_api_resource_claim *stored = dv_sched_claim_value(claim);
     size_t n = stored->status.n_reserved_for;
-    size_t n_wishes = 0;
+    size_t n_changes = 0;
     struct dv_link *link;
 
     *draft = (struct draft){
         .value = *stored,
         .has_finalizer = dv_meta_has_finalizer(&stored->metadata, DV_STR(DV_CLAIM_FINALIZER))};
     DV_LIST_EACH (&claim->wanted, link)
-        n_wishes++;
+        n_changes++;
     draft->value.status.reserved_for = DV_NEW_ARRAY(
-        claim->writer->arena, struct dv_api_resource_claim_consumer_reference, n + n_wishes);
+        claim->writer->arena, struct dv_api_resource_claim_consumer_reference, n + n_changes);
     if (n > 0)
         memcpy(draft->value.status.reserved_for, stored->status.reserved_for,
                n * sizeof(stored->status.reserved_for[0]));
 }
 
-/* Gathers all wishes into one draft. Those that cannot be had end here, after the loop: their
- * callbacks may add new wishes to the lists that it walks. */
+/* Gathers all changes into one draft. Those that cannot be made end here, after the loop: their
+ * callbacks may add new changes to the lists that it walks. */
 static void gather(struct dv_sched_claim *claim, struct draft *draft)
 {
     struct dv_list hopeless;
@@ -214,7 +214,7 @@ static void gather(struct dv_sched_claim *claim, struct draft *draft)
     while ((link = dv_list_shift(&claim->wanted))) {
         struct dv_sched_pod_claim *use = DV_CONTAINER(link, struct dv_sched_pod_claim, want);
 
-        use->problem = add_wish(claim, use, draft);
+        use->problem = add_change(claim, use, draft);
         dv_list_push(use->problem ? &hopeless : &claim->writer->writing, link);
     }
     while ((link = dv_list_first(&hopeless))) {
@@ -318,7 +318,7 @@ static bool wants_deletion(const struct dv_sched_claim *claim)
     struct dv_link *link;
 
     DV_LIST_EACH (&claim->writer->writing, link) {
-        if (DV_CONTAINER(link, struct dv_sched_pod_claim, want)->wish == WISH_DELETE)
+        if (DV_CONTAINER(link, struct dv_sched_pod_claim, want)->change == CHANGE_DELETE)
             return true;
     }
     return false;
@@ -357,7 +357,7 @@ static bool step(struct dv_sched_claim *claim)
     return true;
 }
 
-/* Ends all wishes about a claim that is gone: what was to be given back is, and what was to be
+/* Ends all changes of a claim that is gone: what was to be given back is, and what was to be
  * reserved cannot be. */
 static void end_all(struct dv_sched_claim *claim)
 {
@@ -367,7 +367,7 @@ static void end_all(struct dv_sched_claim *claim)
     while ((link = dv_list_first(&claim->writer->writing))) {
         struct dv_sched_pod_claim *use = DV_CONTAINER(link, struct dv_sched_pod_claim, want);
 
-        if (use->wish == WISH_RESERVE)
+        if (use->change == CHANGE_RESERVE)
             fail(use, "got deleted in the meantime");
         else
             finish(use, NULL);
@@ -375,7 +375,7 @@ static void end_all(struct dv_sched_claim *claim)
 }
 
 /* Writes until a request is under way or nothing is wanted any more. CLAIM_BUSY keeps
- * dv_sched_write from starting a second round when a callback adds a wish meanwhile. */
+ * dv_sched_write from starting a second round when a callback adds a change meanwhile. */
 static void go_on(struct dv_sched_claim *claim)
 {
     claim->step = CLAIM_BUSY;
@@ -508,7 +508,7 @@ void dv_sched_write_cancel(struct dv_sched_claim *claim)
 {
     if (claim->step == CLAIM_PAUSING) {
         dv_timer_cancel(&claim->writer->pause);
-        go_on(claim); /* ends all wishes, because the scheduler is closing */
+        go_on(claim); /* ends all changes, because the scheduler is closing */
     } else if (claim->step != CLAIM_IDLE && claim->step != CLAIM_BUSY) {
         dv_request_cancel(claim->sched->cluster, &claim->writer->request);
     }

@@ -77,7 +77,7 @@ void dv_sched_merit_raise(struct dv_sched_merit *best, const struct dv_sched_mer
     raise_to(&best->free, merit->free);
     raise_to(&best->preferred, merit->preferred);
     raise_to(&best->disliked, merit->disliked);
-    raise_to(&best->first_wish, merit->first_wish);
+    raise_to(&best->preference, merit->preference);
 }
 
 static int64_t percent(int64_t value, int64_t best)
@@ -91,7 +91,7 @@ int64_t dv_sched_score(const struct dv_sched_merit *merit, const struct dv_sched
      * TaintToleration 3, DynamicResources 2. */
     return merit->free + 2 * percent(merit->preferred, best->preferred) +
            3 * (100 - percent(merit->disliked, best->disliked)) +
-           2 * percent(merit->first_wish, best->first_wish);
+           2 * percent(merit->preference, best->preference);
 }
 
 size_t dv_sched_n_wanted(size_t n_nodes)

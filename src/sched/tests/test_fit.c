@@ -277,9 +277,9 @@ static const struct {
     {{.free = 50, .preferred = 5},  {.preferred = 10},  450},
     {{.free = 50, .disliked = 2},   {.disliked = 2},    50 },
     {{.free = 50, .disliked = 1},   {.disliked = 2},    200},
-    {{.free = 50, .first_wish = 8}, {.first_wish = 8},  550},
-    {{.free = 50, .first_wish = 4}, {.first_wish = 16}, 400},
-    {{.first_wish = 0},             {.first_wish = 0},  300},
+    {{.free = 50, .preference = 8}, {.preference = 8},  550},
+    {{.free = 50, .preference = 4}, {.preference = 16}, 400},
+    {{.preference = 0},             {.preference = 0},  300},
 };
 
 static void scores_are_measured_against_the_best(void **state)
