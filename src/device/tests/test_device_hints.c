@@ -10,7 +10,7 @@ static const struct dv_numa_machine two_nodes = {
     .mask = 3,
 };
 
-/* "01+ 0-": nodes, and whether it is preferred; "any" without a wish, "none" when it cannot be. */
+/* "01+ 0-": nodes, and whether it is preferred; "any" when all nodes do, "none" when none does. */
 static const char *print(struct node *node, const struct dv_hint_list *list)
 {
     dv_str text = DV_STR("");

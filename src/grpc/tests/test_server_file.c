@@ -152,7 +152,7 @@ static void who_removes_it_again_and_again_is_not_followed_at_any_pace(void **st
     expect_service(fixture);
 }
 
-static void a_server_without_the_wish_does_nothing(void **state)
+static void a_server_without_the_option_does_nothing(void **state)
 {
     struct fixture *fixture = *state;
 
@@ -184,7 +184,7 @@ int main(void)
         cmocka_unit_test(another_server_in_its_place_is_left_alone_until_it_ends),
         cmocka_unit_test(what_cannot_be_made_is_tried_again_with_growing_pauses),
         cmocka_unit_test(who_removes_it_again_and_again_is_not_followed_at_any_pace),
-        cmocka_unit_test(a_server_without_the_wish_does_nothing),
+        cmocka_unit_test(a_server_without_the_option_does_nothing),
         cmocka_unit_test(closing_removes_the_file_that_was_made_anew),
     };
     struct CMUnitTest with_fixture[DV_COUNT(tests)];

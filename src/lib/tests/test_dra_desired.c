@@ -317,12 +317,12 @@ static void a_claim_that_is_not_the_one_or_not_ready_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-#define WISH_TEST(name) arena_test(name)
-        WISH_TEST(all_that_a_device_has_becomes_its_slice),
-        WISH_TEST(a_pool_is_of_a_node_of_some_or_of_all),
-        WISH_TEST(mistakes_in_a_pool_are_refused),
-        WISH_TEST(a_driver_sees_its_own_results_and_configs),
-        WISH_TEST(a_claim_that_is_not_the_one_or_not_ready_is_refused),
+#define DESIRED_TEST(name) arena_test(name)
+        DESIRED_TEST(all_that_a_device_has_becomes_its_slice),
+        DESIRED_TEST(a_pool_is_of_a_node_of_some_or_of_all),
+        DESIRED_TEST(mistakes_in_a_pool_are_refused),
+        DESIRED_TEST(a_driver_sees_its_own_results_and_configs),
+        DESIRED_TEST(a_claim_that_is_not_the_one_or_not_ready_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -37,20 +37,20 @@ static bool may(const struct check *check, dv_str verb, const char *part, dv_str
                 dv_str name, dv_str *refusal)
 {
     struct dv_arena *arena = check->problems->arena;
-    struct dv_auth_request wish = {.verb = verb,
-                                   .group = check->request->group,
-                                   .resource = check->request->resource,
-                                   .subresource = dv_str_from_c(part),
-                                   .namespace = namespace,
-                                   .name = name};
+    struct dv_auth_request asked = {.verb = verb,
+                                    .group = check->request->group,
+                                    .resource = check->request->resource,
+                                    .subresource = dv_str_from_c(part),
+                                    .namespace = namespace,
+                                    .name = name};
     dv_str quoted = name.n ? dv_str_printf(arena, " \"%.*s\"", DV_FMT(name)) : DV_STR("");
     dv_str reason = DV_STR_NONE;
 
-    if (check->rights->may(check->rights->ctx, &wish, &reason))
+    if (check->rights->may(check->rights->ctx, &asked, &reason))
         return true;
-    *refusal = dv_str_printf(arena, "%.*s.%.*s%.*s is forbidden: %.*s", DV_FMT(wish.resource),
-                             DV_FMT(wish.group), DV_FMT(quoted),
-                             DV_FMT(dv_auth_refusal(check->user, &wish, reason, arena)));
+    *refusal = dv_str_printf(arena, "%.*s.%.*s%.*s is forbidden: %.*s", DV_FMT(asked.resource),
+                             DV_FMT(asked.group), DV_FMT(quoted),
+                             DV_FMT(dv_auth_refusal(check->user, &asked, reason, arena)));
     return false;
 }
 

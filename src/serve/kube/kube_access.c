@@ -205,15 +205,15 @@ static bool is_about_rights(const struct dv_kind *kind)
 static bool may_create(struct dv_kube_call *call)
 {
     struct dv_auth_relations relations = dv_kube_relations(call->kube);
-    struct dv_auth_request wish = call->auth;
+    struct dv_auth_request asked = call->auth;
     dv_str reason;
 
-    if (!dv_str_eq(wish.verb, DV_STR("update")) && !dv_str_eq(wish.verb, DV_STR("patch")))
+    if (!dv_str_eq(asked.verb, DV_STR("update")) && !dv_str_eq(asked.verb, DV_STR("patch")))
         return true;
-    wish.verb = DV_STR("create");
-    if (dv_auth_decide(&call->user, &wish, &relations, call->arena, &reason))
+    asked.verb = DV_STR("create");
+    if (dv_auth_decide(&call->user, &asked, &relations, call->arena, &reason))
         return true;
-    call->denial.reason = dv_auth_refusal(&call->user, &wish, reason, call->arena);
+    call->denial.reason = dv_auth_refusal(&call->user, &asked, reason, call->arena);
     return false;
 }
 

@@ -429,27 +429,27 @@ static dv_str name_of_selector(dv_str selector, struct dv_arena *arena)
                : DV_STR_NONE;
 }
 
-static void make_wish(struct dv_kube_call *call)
+static void set_auth_request(struct dv_kube_call *call)
 {
     const struct dv_route *route = &call->route;
-    struct dv_auth_request *wish = &call->auth;
+    struct dv_auth_request *asked = &call->auth;
 
-    wish->verb = dv_route_verb(route, call->request->method, dv_query_is_true(call->query.watch),
-                               call->arena);
+    asked->verb = dv_route_verb(route, call->request->method, dv_query_is_true(call->query.watch),
+                                call->arena);
     if (!route->is_resource) {
-        wish->path = route->path;
+        asked->path = route->path;
         if (route->what == DV_ROUTE_NODE && call->kube->options.feed)
-            wish->name = dv_node_feed_name(call->kube->options.feed);
+            asked->name = dv_node_feed_name(call->kube->options.feed);
         return;
     }
-    wish->group = route->group;
-    wish->resource = route->resource;
-    wish->subresource = route->subresource;
-    wish->namespace = route->namespace;
-    wish->name = route->name;
-    wish->field_selector = call->query.field_selector;
-    if (!wish->name.n && (dv_auth_verb(wish->verb) & DV_MAY_MANY))
-        wish->name = name_of_selector(call->query.field_selector, call->arena);
+    asked->group = route->group;
+    asked->resource = route->resource;
+    asked->subresource = route->subresource;
+    asked->namespace = route->namespace;
+    asked->name = route->name;
+    asked->field_selector = call->query.field_selector;
+    if (!asked->name.n && (dv_auth_verb(asked->verb) & DV_MAY_MANY))
+        asked->name = name_of_selector(call->query.field_selector, call->arena);
 }
 
 bool dv_kube_handle(struct dv_kube *kube, struct dv_rest_call *rest,
@@ -465,7 +465,7 @@ bool dv_kube_handle(struct dv_kube *kube, struct dv_rest_call *rest,
     call->started_ns = dv_loop_now_ns(kube->options.loop);
     dv_route_parse(request->path, arena, &call->route);
     dv_query_parse(request->query, arena, &call->query);
-    make_wish(call);
+    set_auth_request(call);
     kube->n_calls++;
     if (!check_timeout(call) || !dv_kube_authenticate(call) || !check_method(call) ||
         !dv_kube_authorize(call))

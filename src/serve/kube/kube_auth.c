@@ -120,25 +120,25 @@ void dv_kube_greet(struct dv_kube *kube, struct dv_rest_call *rest,
 /* ---- authorization ---- */
 
 struct dv_api_status *dv_kube_forbidden(const struct dv_kube_call *call,
-                                        const struct dv_auth_request *wish, dv_str reason)
+                                        const struct dv_auth_request *asked, dv_str reason)
 {
-    dv_str text = dv_auth_refusal(&call->user, wish, reason, call->arena);
+    dv_str text = dv_auth_refusal(&call->user, asked, reason, call->arena);
     struct dv_api_status *status;
     struct dv_api_status_details *details = DV_NEW(call->arena, struct dv_api_status_details);
 
-    if (wish->path.n) {
+    if (asked->path.n) {
         status =
             dv_status_new(403, DV_STR("Forbidden"), call->arena, "forbidden: %.*s", DV_FMT(text));
     } else {
-        dv_str what = wish->group.n ? dv_str_printf(call->arena, "%.*s.%.*s",
-                                                    DV_FMT(wish->resource), DV_FMT(wish->group))
-                                    : wish->resource;
+        dv_str what = asked->group.n ? dv_str_printf(call->arena, "%.*s.%.*s",
+                                                     DV_FMT(asked->resource), DV_FMT(asked->group))
+                                     : asked->resource;
 
-        details->name = wish->name;
-        details->group = wish->group;
-        details->kind = wish->resource;
-        if (wish->name.n)
-            what = dv_str_printf(call->arena, "%.*s \"%.*s\"", DV_FMT(what), DV_FMT(wish->name));
+        details->name = asked->name;
+        details->group = asked->group;
+        details->kind = asked->resource;
+        if (asked->name.n)
+            what = dv_str_printf(call->arena, "%.*s \"%.*s\"", DV_FMT(what), DV_FMT(asked->name));
         status = dv_status_new(403, DV_STR("Forbidden"), call->arena, "%.*s is forbidden: %.*s",
                                DV_FMT(what), DV_FMT(text));
     }

@@ -192,7 +192,7 @@ void dv_kube_review_own(void *ctx, struct dv_user_review *review, struct dv_aren
 bool dv_kube_is_request_authentic(struct dv_request *request);
 /* Makes a 403 Status: the call's user may not do what it asks. `reason` may be empty. */
 struct dv_api_status *dv_kube_forbidden(const struct dv_kube_call *call,
-                                        const struct dv_auth_request *wish, dv_str reason);
+                                        const struct dv_auth_request *asked, dv_str reason);
 /* Returns the relations that dv_auth_decide asks for, answered from what is stored. */
 struct dv_auth_relations dv_kube_relations(struct dv_kube *kube);
 /* Fills in what struct dv_auth_change says of a slice's pool; the struct is zeroed before. */

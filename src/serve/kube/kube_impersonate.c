@@ -160,22 +160,22 @@ static bool split_account(dv_str user, dv_str *namespace, dv_str *name)
     return dv_is_dns_label(*namespace) && dv_is_dns_subdomain(*name);
 }
 
-static bool is_granted(const struct dv_kube_call *call, const struct dv_auth_request *wish)
+static bool is_granted(const struct dv_kube_call *call, const struct dv_auth_request *asked)
 {
     struct dv_auth_relations relations = dv_kube_relations(call->kube);
     dv_str reason;
 
-    return dv_auth_decide(&call->user, wish, &relations, call->arena, &reason);
+    return dv_auth_decide(&call->user, asked, &relations, call->arena, &reason);
 }
 
 /* Whether the user may impersonate that; if not, *missing is what it lacks. */
-static bool may(const struct dv_kube_call *call, struct dv_auth_request wish,
+static bool may(const struct dv_kube_call *call, struct dv_auth_request asked,
                 struct dv_auth_request *missing)
 {
-    wish.verb = DV_STR("impersonate");
-    if (is_granted(call, &wish))
+    asked.verb = DV_STR("impersonate");
+    if (is_granted(call, &asked))
         return true;
-    *missing = wish;
+    *missing = asked;
     return false;
 }
 
@@ -259,11 +259,11 @@ static enum mode mode_of(const struct dv_kube_call *call, const struct dv_api_us
     return MODE_USER;
 }
 
-static bool may_as(const struct dv_kube_call *call, enum mode mode, struct dv_auth_request wish)
+static bool may_as(const struct dv_kube_call *call, enum mode mode, struct dv_auth_request asked)
 {
-    wish.group = DV_STR(AUTHN);
-    wish.verb = dv_str_printf(call->arena, "impersonate:%s", mode_names[mode]);
-    return is_granted(call, &wish);
+    asked.group = DV_STR(AUTHN);
+    asked.verb = dv_str_printf(call->arena, "impersonate:%s", mode_names[mode]);
+    return is_granted(call, &asked);
 }
 
 static bool may_as_user(const struct dv_kube_call *call, const struct dv_api_user_info *user)
@@ -303,11 +303,11 @@ static bool may_as_node(const struct dv_kube_call *call, enum mode mode, dv_str 
 
 static struct dv_auth_request target_of(const struct dv_kube_call *call, enum mode mode)
 {
-    struct dv_auth_request wish = call->auth;
+    struct dv_auth_request asked = call->auth;
 
-    wish.verb = dv_str_printf(call->arena, "impersonate-on:%s:%.*s", mode_names[mode],
-                              DV_FMT(call->auth.verb));
-    return wish;
+    asked.verb = dv_str_printf(call->arena, "impersonate-on:%s:%.*s", mode_names[mode],
+                               DV_FMT(call->auth.verb));
+    return asked;
 }
 
 static bool is_allowed_in(const struct dv_kube_call *call, const struct dv_api_user_info *user,

@@ -150,49 +150,50 @@ static dv_str selector_of(const struct dv_api_field_selector_attributes *attribu
     return text;
 }
 
-static struct dv_auth_request wish_of(const struct dv_api_resource_attributes *resource,
-                                      const struct dv_api_non_resource_attributes *path,
-                                      struct dv_arena *arena)
+static struct dv_auth_request auth_request_of(const struct dv_api_resource_attributes *resource,
+                                              const struct dv_api_non_resource_attributes *path,
+                                              struct dv_arena *arena)
 {
-    struct dv_auth_request wish = {0};
+    struct dv_auth_request asked = {0};
 
     if (path) {
-        wish.verb = path->verb;
-        wish.path = path->path.n ? path->path : DV_STR("/");
+        asked.verb = path->verb;
+        asked.path = path->path.n ? path->path : DV_STR("/");
     }
     if (resource) {
-        wish.verb = resource->verb;
-        wish.path = DV_STR_NONE;
-        wish.group = resource->group;
-        wish.resource = resource->resource;
-        wish.subresource = resource->subresource;
-        wish.namespace = resource->namespace;
-        wish.name = resource->name;
-        wish.field_selector = selector_of(resource->field_selector, arena);
+        asked.verb = resource->verb;
+        asked.path = DV_STR_NONE;
+        asked.group = resource->group;
+        asked.resource = resource->resource;
+        asked.subresource = resource->subresource;
+        asked.namespace = resource->namespace;
+        asked.name = resource->name;
+        asked.field_selector = selector_of(resource->field_selector, arena);
     }
-    return wish;
+    return asked;
 }
 
 static void decide(struct dv_kube *kube, const struct dv_api_user_info *user,
-                   const struct dv_auth_request *wish, struct dv_arena *arena,
+                   const struct dv_auth_request *asked, struct dv_arena *arena,
                    struct dv_api_subject_access_review_status *status)
 {
     struct dv_auth_relations relations = dv_kube_relations(kube);
 
     *status = (struct dv_api_subject_access_review_status){0};
-    status->allowed = dv_auth_decide(user, wish, &relations, arena, &status->reason);
+    status->allowed = dv_auth_decide(user, asked, &relations, arena, &status->reason);
     if (status->allowed)
-        status->reason = dv_auth_allowed_by(user, wish, &relations, arena);
+        status->reason = dv_auth_allowed_by(user, asked, &relations, arena);
 }
 
 /* Reads what a review asks for: a resource or a path. False: it has neither or both, and the call
  * has been answered. */
-static bool read_wish(struct dv_kube_call *call, const struct dv_api_resource_attributes *resource,
-                      const struct dv_api_non_resource_attributes *path,
-                      struct dv_auth_request *wish)
+static bool read_auth_request(struct dv_kube_call *call,
+                              const struct dv_api_resource_attributes *resource,
+                              const struct dv_api_non_resource_attributes *path,
+                              struct dv_auth_request *asked)
 {
     if (!resource != !path) {
-        *wish = wish_of(resource, path, call->arena);
+        *asked = auth_request_of(resource, path, call->arena);
         return true;
     }
     dv_kube_reply_status(call, dv_status_bad_request(call->arena,
@@ -206,16 +207,16 @@ static void review_self_access(struct dv_kube_call *call)
     const struct dv_body_kind kind = {DV_STR("SelfSubjectAccessReview"), DV_STR(AUTHZ),
                                       DV_STR("v1"), &dv_message_self_subject_access_review};
     struct dv_api_self_subject_access_review *review;
-    struct dv_auth_request wish;
+    struct dv_auth_request asked;
     void *value;
 
     if (!dv_kube_read_review(call, &kind, &value))
         return;
     review = value;
-    if (!read_wish(call, review->spec.resource_attributes, review->spec.non_resource_attributes,
-                   &wish))
+    if (!read_auth_request(call, review->spec.resource_attributes,
+                           review->spec.non_resource_attributes, &asked))
         return;
-    decide(call->kube, &call->user, &wish, call->arena, &review->status);
+    decide(call->kube, &call->user, &asked, call->arena, &review->status);
     dv_kube_reply_review(call, &kind, review);
 }
 
@@ -251,19 +252,19 @@ void dv_kube_review_own(void *ctx, struct dv_user_review *review, struct dv_aren
         struct dv_api_subject_access_review_status *status =
             DV_NEW(arena, struct dv_api_subject_access_review_status);
         struct dv_api_user_info user = subject_of(review->access);
-        struct dv_auth_request wish = wish_of(review->access->resource_attributes,
-                                              review->access->non_resource_attributes, arena);
+        struct dv_auth_request asked = auth_request_of(
+            review->access->resource_attributes, review->access->non_resource_attributes, arena);
 
-        decide(kube, &user, &wish, arena, status);
+        decide(kube, &user, &asked, arena, status);
         review->access_status = status;
     }
 }
 
 /* A local review is about its own namespace: who may make one there may not ask about others. */
-static bool is_local(struct dv_kube_call *call, const struct dv_auth_request *wish)
+static bool is_local(struct dv_kube_call *call, const struct dv_auth_request *asked)
 {
     if (call->route.review != DV_REVIEW_LOCAL_ACCESS ||
-        (!wish->path.n && dv_str_eq(wish->namespace, call->route.namespace)))
+        (!asked->path.n && dv_str_eq(asked->namespace, call->route.namespace)))
         return true;
     dv_kube_reply_status(
         call, dv_status_bad_request(call->arena,
@@ -278,18 +279,18 @@ static void review_access(struct dv_kube_call *call, dv_str name)
                                       &dv_message_subject_access_review};
     struct dv_api_subject_access_review *review;
     struct dv_api_user_info user;
-    struct dv_auth_request wish;
+    struct dv_auth_request asked;
     void *value;
 
     if (!dv_kube_read_review(call, &kind, &value))
         return;
     review = value;
     user = subject_of(&review->spec);
-    if (!read_wish(call, review->spec.resource_attributes, review->spec.non_resource_attributes,
-                   &wish) ||
-        !is_local(call, &wish))
+    if (!read_auth_request(call, review->spec.resource_attributes,
+                           review->spec.non_resource_attributes, &asked) ||
+        !is_local(call, &asked))
         return;
-    decide(call->kube, &user, &wish, call->arena, &review->status);
+    decide(call->kube, &user, &asked, call->arena, &review->status);
     dv_kube_reply_review(call, &kind, review);
 }
 

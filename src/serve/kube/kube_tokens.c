@@ -210,7 +210,8 @@ static bool read_list(const struct dv_json *doc, const char *key, give_fn *give,
     return give(user, texts.v, texts.n, arena, err) || dv_wrap(err, "%s", key);
 }
 
-static bool read_wish(const struct dv_kube_call *call, struct dv_token_op *op, struct dv_err *err)
+static bool read_token_request(const struct dv_kube_call *call, struct dv_token_op *op,
+                               struct dv_err *err)
 {
     const struct dv_json *doc = dv_json_parse(call->request->body, NULL, call->arena, err);
     const struct dv_json *lifetime;
@@ -239,7 +240,7 @@ static void create(struct dv_kube_call *call)
     token->call = call;
     token->op.done = on_created;
     token->op.is_by_admin = true; /* nobody else may make tokens here */
-    if (read_wish(call, &token->op, &err))
+    if (read_token_request(call, &token->op, &err))
         dv_kube_make_token(call->kube, call->arena, &token->op);
     else
         dv_kube_reply_status(call, dv_status_bad_request(call->arena, "%s", dv_err_text(&err)));

@@ -22,14 +22,14 @@ struct rights {
 static bool may(void *ctx, const struct dv_auth_request *request, dv_str *reason)
 {
     const struct rights *rights = ctx;
-    dv_str wish = dv_str_printf(rights->arena, "%.*s %.*s %.*s %.*s", DV_FMT(request->verb),
-                                DV_FMT(request->subresource), DV_FMT(request->namespace),
-                                DV_FMT(request->name));
+    dv_str asked = dv_str_printf(rights->arena, "%.*s %.*s %.*s %.*s", DV_FMT(request->verb),
+                                 DV_FMT(request->subresource), DV_FMT(request->namespace),
+                                 DV_FMT(request->name));
 
     assert_str(request->group, "resource.k8s.io");
     assert_str(request->resource, "resourceclaims");
     for (const char *const *text = rights->texts; *text; text++)
-        if (dv_str_eq(dv_str_from_c(*text), wish))
+        if (dv_str_eq(dv_str_from_c(*text), asked))
             return true;
     *reason = DV_STR("denied");
     return false;
