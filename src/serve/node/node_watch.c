@@ -10,6 +10,7 @@
  *                   ^                                                      |
  *                   +------------- it changed meanwhile -------------------+
  */
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -195,6 +196,9 @@ static void make_due(struct listing *listing)
 {
     struct dv_node_server *server = listing->server;
 
+    /* A change may come when the pause is over, and before its timer is seen: the timer would have
+     * the list made again while a job encodes it. */
+    dv_timer_cancel(&listing->timer);
     if (dv_link_is_in(&listing->due_link))
         return;
     dv_list_push(&server->due_listings, &listing->due_link);
@@ -261,6 +265,7 @@ static void make_list(struct listing *listing)
         finish_making(listing, msg);
         return;
     }
+    assert(!listing->is_encoding); /* the job has the one arena of the listing */
     listing->is_encoding = true;
     listing->n_holds++;
     listing->encoding.done = on_encoded;
