@@ -373,11 +373,15 @@ static void on_time(struct dv_timer *timer);
 /* Sets the timer to the next round, while somebody watches. */
 static void plan_round(struct dv_node_feed *feed)
 {
-    uint64_t now_ms = dv_loop_now_ms(feed->node->loop);
-    uint64_t at_ms = dv_u64_max(feed->earliest_ms, now_ms + LOOK_MS);
+    uint64_t now_ms;
+    uint64_t at_ms;
 
+    /* The end of a round, or the next watch, plans it. A daemon whose start has failed tells of
+     * changes while it closes, and its node has no loop. */
     if (feed->is_in_round || feed->is_stopped || dv_list_is_empty(&feed->watches))
-        return; /* the end of a round, or the next watch, plans it */
+        return;
+    now_ms = dv_loop_now_ms(feed->node->loop);
+    at_ms = dv_u64_max(feed->earliest_ms, now_ms + LOOK_MS);
     if (is_awaited(feed))
         at_ms = dv_u64_max(feed->rested_ms, now_ms);
     else if (feed->stale)
