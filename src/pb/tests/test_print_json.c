@@ -19,14 +19,19 @@ static void a_message_reads_as_its_proto_names_it(void **state)
         const char *hex;
         const char *want;
     } cases[] = {
-        {&node_v1__list_devices_response__descriptor, "",                                    "{\"resources\":[]}"               },
+        {&node_v1__list_devices_response__descriptor, "",                                    "{\"resources\":[],\"pools\":[]}"  },
         {&node_v1__device__descriptor,                "0a0161 1001 1a020001",
-         "{\"id\":\"a\",\"healthy\":true,\"numa_nodes\":[0,1],\"holders\":[]}"                                                  },
+         "{\"id\":\"a\",\"healthy\":true,\"numa_nodes\":[0,1],\"holders\":[],\"state\":\"\","
+         "\"trouble\":\"\"}"                                                                                                    },
         {&node_v1__device__descriptor,                "0a043c220a01 180b",
-         "{\"id\":\"<\\\"\\n\\u0001\",\"healthy\":false,\"numa_nodes\":[11],\"holders\":[]}"                                    },
-        {&node_v1__holder__descriptor,                "120163",                              "{\"container\":\"c\"}"            },
+         "{\"id\":\"<\\\"\\n\\u0001\",\"healthy\":false,\"numa_nodes\":[11],\"holders\":[],"
+         "\"state\":\"\",\"trouble\":\"\"}"                                                                                     },
+        {&node_v1__holder__descriptor,                "120163",
+         "{\"container\":\"c\",\"claim\":\"\",\"claim_state\":\"\",\"lease\":\"\",\"user\":\"\","
+         "\"since_ms\":0}"                                                                                                      },
         {&node_v1__holder__descriptor,                "0a030a0175",
-         "{\"pod\":{\"uid\":\"u\",\"namespace\":\"\",\"name\":\"\"},\"container\":\"\"}"                                        },
+         "{\"pod\":{\"uid\":\"u\",\"namespace\":\"\",\"name\":\"\"},\"container\":\"\",\"claim\":"
+         "\"\",\"claim_state\":\"\",\"lease\":\"\",\"user\":\"\",\"since_ms\":0}"                                               },
         {&node_v1__admit_pod_request__descriptor,     "0a027b7d",                            "{\"pod\":\"e30=\"}"               },
         {&node_v1__admit_pod_request__descriptor,     "1000",                                "{\"pod\":\"\",\"wait_seconds\":0}"},
         {&node_v1__plugin__descriptor,                "40ffffffffffffffffff01 48ffffffff0f",
