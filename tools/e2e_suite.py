@@ -16,7 +16,7 @@ from steps import BUILD, JOBS, RETRIED_MAX, ROOT, Failed, Tally, note_unsteady, 
 
 PEERS = BUILD / "peers"
 # One test that takes longer hangs; it is ended and named.
-TEST_TIMEOUT_S = 120
+TEST_TIMEOUT_S = 240
 # They wait more than they compute, and with sanitizers they are the last to end.
 WORKERS = 3 * JOBS
 SANITIZED_WORKERS = 5 * JOBS

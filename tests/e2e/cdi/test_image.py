@@ -71,11 +71,11 @@ def test_davitd_and_davit_run_in_the_image(image, tmp_path):
         status = run("runc", "exec", name, "davit", "status")
         assert status.returncode == 0 and "boxed" in status.stdout, status
         # An API is asked with libcurl, which no program names: nothing listens there, and it says so.
-        (tmp_path / "rootfs/root/config").write_text(json.dumps({
+        (tmp_path / "rootfs/etc/kubeconfig").write_text(json.dumps({
             "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}],
             "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
             "users": [{"name": "u", "user": {"token": "t"}}], "current-context": "c"}), encoding="utf-8")
-        asked = run("runc", "exec", name, "davit", "get", "pods", "--kubeconfig", "/root/config")
+        asked = run("runc", "exec", name, "davit", "get", "pods", "--kubeconfig", "/etc/kubeconfig")
         assert asked.returncode == 4 and "libcurl" not in asked.stderr, asked
         assert run("runc", "exec", name, "davit-sample-dra-driver", "--help").returncode == 0
     finally:
