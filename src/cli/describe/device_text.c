@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/arena.h"
 #include "base/defs.h"
 #include "base/str.h"
 #include "cli/cli.h"
@@ -87,7 +86,8 @@ const char *dv_device_claims_text(NodeV1__Holder *const *holders, size_t n_holde
     const char *text = "";
 
     for (size_t i = 0; i < n_holders; i++)
-        if (holders[i]->claim[0] && (i == 0 || strcmp(holders[i]->claim, holders[i - 1]->claim)))
+        if (holders[i]->claim[0] &&
+            (i == 0 || strcmp(holders[i]->claim, holders[i - 1]->claim) != 0))
             text = append(text, holders[i]->claim, arena);
     return dv_cli_plain(dv_str_from_c(text), arena);
 }

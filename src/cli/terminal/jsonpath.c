@@ -136,12 +136,39 @@ static void step_deep(struct reading *r, struct set *set)
         add_children(r, set, set->v[i]);
 }
 
+/* What a pair of brackets selects; a negative number counts from the end. */
+struct slice {
+    bool is_one; /* "[1]": the element `from` alone */
+    int64_t from;
+    int64_t to;
+    int64_t step;
+};
+
+static void add_slice(struct reading *r, const struct slice *slice, const struct dv_json *list,
+                      struct set *set)
+{
+    int64_t n = dv_json_is(list, DV_JSON_ARRAY) ? (int64_t)dv_json_n(list) : 0;
+    int64_t from = slice->from < 0 ? slice->from + n : slice->from;
+    int64_t to = slice->to < 0 ? slice->to + n : slice->to;
+
+    if (slice->is_one) {
+        if (from >= 0 && from < n)
+            add(r, set, dv_json_at(list, (size_t)from));
+        return;
+    }
+    for (int64_t k = from < 0 ? 0 : from; k < to && k < n; k += slice->step) {
+        add(r, set, dv_json_at(list, (size_t)k));
+        if (k > INT64_MAX - slice->step)
+            break;
+    }
+}
+
 /* "[1]", "[-1]", "[0:2]", "[::2]": each part may be left out. */
 static bool read_slice(struct reading *r, struct set *set)
 {
     size_t end = r->at + dv_str_find_char(dv_str_slice(r->text, r->at, r->text.n), ']');
     dv_str rest = dv_str_slice(r->text, r->at, end);
-    bool is_one = dv_str_find_char(rest, ':') == rest.n;
+    struct slice slice = {.is_one = dv_str_find_char(rest, ':') == rest.n};
     int64_t given[3] = {0, INT64_MAX, 1};
     struct set next = {0};
     dv_str part;
@@ -154,21 +181,11 @@ static bool read_slice(struct reading *r, struct set *set)
     if (given[2] <= 0)
         return fail(r, "a step is above zero");
     r->at = end + 1;
-    for (size_t i = 0; i < set->n; i++) {
-        int64_t n = dv_json_is(set->v[i], DV_JSON_ARRAY) ? (int64_t)dv_json_n(set->v[i]) : 0;
-        int64_t from = given[0] < 0 ? given[0] + n : given[0];
-        int64_t to = given[1] < 0 ? given[1] + n : given[1];
-
-        if (is_one)
-            to = from < INT64_MAX ? from + 1 : from;
-        if (from < 0 && is_one)
-            continue;
-        for (int64_t k = from < 0 ? 0 : from; k < to && k < n; k += given[2]) {
-            add(r, &next, dv_json_at(set->v[i], (size_t)k));
-            if (k > INT64_MAX - given[2])
-                break;
-        }
-    }
+    slice.from = given[0];
+    slice.to = given[1];
+    slice.step = given[2];
+    for (size_t i = 0; i < set->n; i++)
+        add_slice(r, &slice, set->v[i], &next);
     *set = next;
     return true;
 }
@@ -395,30 +412,38 @@ static bool read_range(struct reading *r, const struct dv_json *current, unsigne
     return true;
 }
 
-/* Reads paths and quoted texts up to the brace. */
-static bool read_values(struct reading *r, const struct dv_json *current, bool is_printed)
+/* Reads a path or a quoted text. */
+static bool read_value(struct reading *r, const struct dv_json *current, bool is_printed)
 {
     struct set set;
     dv_str text;
 
+    if (peek(r) == '"' || peek(r) == '\'') {
+        if (!read_quoted(r, &text))
+            return false;
+        if (is_printed)
+            dv_buf_add(r->buf, text);
+        return true;
+    }
+    if (!peek(r) || !strchr(".[@$", peek(r)))
+        return fail(r, "neither a path (.key), a quoted text, range nor end");
+    if (!read_path(r, current, &set))
+        return false;
+    for (size_t i = 0; i < set.n && is_printed; i++) {
+        if (i > 0)
+            dv_buf_add_char(r->buf, ' ');
+        print_value(r, set.v[i]);
+    }
+    return true;
+}
+
+/* Reads paths and quoted texts up to the brace. */
+static bool read_values(struct reading *r, const struct dv_json *current, bool is_printed)
+{
     skip_blanks(r);
     while (r->at < r->text.n && !take(r, '}')) {
-        if (peek(r) == '"' || peek(r) == '\'') {
-            if (!read_quoted(r, &text))
-                return false;
-            if (is_printed)
-                dv_buf_add(r->buf, text);
-        } else if (peek(r) && strchr(".[@$", peek(r))) {
-            if (!read_path(r, current, &set))
-                return false;
-            for (size_t i = 0; i < set.n && is_printed; i++) {
-                if (i > 0)
-                    dv_buf_add_char(r->buf, ' ');
-                print_value(r, set.v[i]);
-            }
-        } else {
-            return fail(r, "neither a path (.key), a quoted text, range nor end");
-        }
+        if (!read_value(r, current, is_printed))
+            return false;
         skip_blanks(r);
         if (r->at == r->text.n)
             return fail(r, "a brace has no end");

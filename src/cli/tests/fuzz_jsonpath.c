@@ -2,7 +2,6 @@
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 #include "base/arena.h"
 #include "base/buf.h"
@@ -33,7 +32,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     assert(doc);
     dv_buf_init(&buf, TEXT_BYTES_MAX);
     ok = dv_jsonpath_print(template, doc, arena, &buf, &err);
-    if (dv_str_find_char(template, '{') == size && (size == 0 || !memchr(".$[", data[0], 3)))
+    if (dv_str_find_char(template, '{') == size &&
+        (size == 0 || (data[0] != '.' && data[0] != '$' && data[0] != '[')))
         assert(ok && dv_str_eq(dv_buf_str(&buf), template));
     dv_buf_fini(&buf);
     return 0;
