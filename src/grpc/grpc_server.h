@@ -4,7 +4,6 @@
 #define DV_GRPC_SERVER_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 

@@ -1,5 +1,6 @@
 /* cmd_help.c - the verbs by name, and what they say of themselves. */
 #include <stdio.h>
+#include <string.h>
 
 #include "base/buf.h"
 #include "base/err.h"

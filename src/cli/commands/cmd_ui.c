@@ -7,11 +7,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/defs.h"
 #include "base/str.h"
 #include "cli/cli.h"
 #include "cli/client/cli_api.h"
-#include "json/json.h"
 
 /* Long enough to carry the link to another window, or to another machine. */
 #define BODY "{\"admin\": \"link\", \"lifetimeSeconds\": 120}"

@@ -13,6 +13,7 @@
 #include "cli/client/oci_host.h"
 #include "engines/engines.h"
 #include "oci/oci.h"
+#include "proto/davit_node_v1.pb-c.h"
 #include "json/json.h"
 
 #define TEXT_BYTES_MAX (1u << 20)

@@ -1,7 +1,6 @@
 #include "cli/explain/explain_room.h"
 
 #include <inttypes.h>
-#include <stdint.h>
 
 #include "base/arena.h"
 #include "base/buf.h"

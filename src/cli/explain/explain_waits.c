@@ -1,13 +1,11 @@
 #include "cli/explain/explain_waits.h"
 
-#include <inttypes.h>
 #include <stdint.h>
 #include <stdlib.h>
 
 #include "alloc/alloc.h"
 #include "base/arena.h"
 #include "base/buf.h"
-#include "base/defs.h"
 #include "base/err.h"
 #include "base/map.h"
 #include "base/num.h"

@@ -5,8 +5,6 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/defs.h"
-#include "base/err.h"
-#include "base/str.h"
 #include "cli/terminal/jsonpath.h"
 #include "json/json.h"
 

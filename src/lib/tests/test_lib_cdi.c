@@ -9,9 +9,7 @@
 
 #include "base/arena.h"
 #include "base/defs.h"
-#include "base/err.h"
 #include "base/file.h"
-#include "base/str.h"
 
 #define KIND "serial.example.com/port"
 

@@ -1,4 +1,5 @@
 /* select_taint.c - which devices a DeviceTaintRule taints. */
+#include "base/str.h"
 #include "resource/resource.h"
 #include "resource/select.h"
 

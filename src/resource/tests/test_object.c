@@ -1,7 +1,5 @@
 #include "test_values.h"
 
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
 #include "resource/codec/value_blocks.h"

@@ -8,8 +8,6 @@
 #include "alloc/alloc.h"
 #include "base/arena.h"
 #include "base/defs.h"
-#include "base/err.h"
-#include "base/str.h"
 #include "resource/resource.h"
 #include "sched/sched.h"
 

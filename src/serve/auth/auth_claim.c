@@ -8,7 +8,6 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
-#include "base/defs.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "resource/resource.h"

@@ -13,7 +13,6 @@
 #include <stddef.h>
 
 #include "alloc/alloc.h"
-#include "base/arena.h"
 #include "base/buf.h"
 #include "base/defs.h"
 #include "base/err.h"

@@ -11,7 +11,6 @@
 #include "cluster/recorder.h"
 #include "grpc/grpc.h"
 #include "loop/loop.h"
-#include "pod/pod.h"
 #include "proto/davit_node_v1.pb-c.h"
 #include "serve/node/node_service.h"
 #include "serve/node/serve_answer.h"

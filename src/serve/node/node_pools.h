@@ -3,9 +3,7 @@
 #ifndef DV_SERVE_NODE_POOLS_H
 #define DV_SERVE_NODE_POOLS_H
 
-#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include "base/str.h"
 

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "base/defs.h"
+#include "base/err.h"
 #include "base/str.h"
 #include "loop/loop.h"
 #include "serve/health.h"

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/defs.h"
 #include "base/num.h"
 #include "base/vec.h"
 

@@ -12,6 +12,7 @@
 #include "pod/pod.h"
 #include "proto/podresources_v1.pb-c.h"
 #include "proto/podresources_v1alpha1.pb-c.h"
+#include "serve/health.h"
 #include "serve/node/serve_answer.h"
 #include "serve/node/serve_socket.h"
 #include "serve/podresources/podres_answer.h"

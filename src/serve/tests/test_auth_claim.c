@@ -1,10 +1,7 @@
 /* What of a claim's status those may change whose rights come from roles. */
 #include "support/dvtest.h"
 
-#include <stdio.h>
-
 #include "base/arena.h"
-#include "base/str.h"
 #include "resource/resource.h"
 #include "resource/validate.h"
 #include "serve/auth.h"

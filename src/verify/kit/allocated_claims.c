@@ -12,7 +12,6 @@
 #include "verify/kit/dra_link.h"
 #include "verify/kit/trial.h"
 #include "verify/kit/trial_api.h"
-#include "verify/verify.h"
 
 static void on_share_id(void *ctx, char text[DV_UUID_BYTES])
 {
