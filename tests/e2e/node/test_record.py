@@ -122,6 +122,8 @@ def test_a_directory_that_is_lost_or_full_hurts_nobody(recording_node, place):
     with open(place, "wb"):  # a file in its place
         recording_node.admit(pod("a", ("main", {TTY: 1})))
     recording_node.admit(pod("b", ("main", {TTY: 1})))
+    # What is gathered is written a little later, and only then it is lost.
+    until(lambda: "cannot record" in recording_node.proc.log, 30, "the loss to be noticed")
     os.unlink(place)
 
     def records_again():
