@@ -81,7 +81,7 @@ class ClaimNode(ApiNode):
 
     def admit_later(self, pod, wait=WAIT_S):
         """In a thread; `result()` is the answer."""
-        return Later(lambda: self.admit(pod, wait=wait, timeout=2 * WAIT_S))
+        return Later(lambda: self.admit(pod, wait=wait, timeout=2 * max(wait, WAIT_S)))
 
     def release_later(self, uid):
         return Later(lambda: self.release(uid))

@@ -61,7 +61,7 @@ def populate(node, api):
     make_claim(api, "fast", (GPU, "device-2"), pods=["with-claim"])
     assert node.admit(claim_pod("with-claim", {"gpu": "fast"})).admitted
     make_claim(api, "late", ("nic.example.com", "nic-0"), pods=["late-0"])
-    node.admit_later(claim_pod("late-0", {"nic": "late"}))
+    node.admit_later(claim_pod("late-0", {"nic": "late"}), wait=300)
     node.wait_awaited("late-0", "nic.example.com")
     gpus.must("health virtual-7 unhealthy")
     gpus.must("health virtual-0 unhealthy")
