@@ -160,7 +160,7 @@ def test_a_log_that_grows_large_is_set_aside(node):
 
     until(aside, WAIT_S, "the log is set aside")
     until(lambda: node.log("p") == "after", WAIT_S, "the new log")
-    assert len(aside()) == 1
+    assert aside()  # of what is printed slowly, more than one
 
 
 def test_a_config_map_that_vanishes_stops_nobody(node):
