@@ -94,3 +94,58 @@ void dv_base64_encode(dv_str bytes, struct dv_buf *buf)
         *out++ = left > 2 ? alphabet[group & 63] : '=';
     }
 }
+
+/* ---- the form for URLs ---- */
+
+static const char url_alphabet[] =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+static int url_digit_of(char c)
+{
+    if (c == '-')
+        return 62;
+    if (c == '_')
+        return 63;
+    return c == '+' || c == '/' ? -1 : digit_of((unsigned char)c);
+}
+
+bool dv_base64url_decode(dv_str text, struct dv_arena *arena, dv_str *bytes)
+{
+    char *out = dv_arena_alloc_raw(arena, text.n / 4 * 3 + 3, 1);
+    uint32_t bits = 0;
+    unsigned n_bits = 0;
+    size_t n = 0;
+
+    if (text.n % 4 == 1)
+        return false;
+    for (size_t i = 0; i < text.n; i++) {
+        int digit = url_digit_of(text.p[i]);
+
+        if (digit < 0)
+            return false;
+        bits = (bits << 6 | (uint32_t)digit) & 0xffff;
+        n_bits += 6;
+        if (n_bits < 8)
+            continue;
+        n_bits -= 8;
+        out[n++] = (char)(bits >> n_bits);
+    }
+    if (bits & ((1u << n_bits) - 1))
+        return false;
+    *bytes = (dv_str){out, n};
+    return true;
+}
+
+void dv_base64url_encode(dv_str bytes, struct dv_buf *buf)
+{
+    uint32_t bits = 0;
+    unsigned n_bits = 0;
+
+    for (size_t i = 0; i < bytes.n; i++) {
+        bits = bits << 8 | (unsigned char)bytes.p[i];
+        for (n_bits += 8; n_bits >= 6; n_bits -= 6)
+            dv_buf_add_char(buf, url_alphabet[bits >> (n_bits - 6) & 63]);
+    }
+    if (n_bits > 0)
+        dv_buf_add_char(buf, url_alphabet[bits << (6 - n_bits) & 63]);
+}

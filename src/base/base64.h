@@ -1,5 +1,5 @@
-/* base64.h - bytes as text (RFC 4648, standard alphabet, padded), as Go's encoding/json has them.
- */
+/* base64.h - bytes as text (RFC 4648): in the standard alphabet and padded, as Go's encoding/json
+ * has them, or in the alphabet for URLs and without padding, as signed tokens have them. */
 #ifndef DV_BASE_BASE64_H
 #define DV_BASE_BASE64_H
 
@@ -15,5 +15,10 @@ struct dv_buf;
  * leaves over may be anything. False: it is not base64. */
 DV_CHECKED bool dv_base64_decode(dv_str text, struct dv_arena *arena, dv_str *bytes);
 void dv_base64_encode(dv_str bytes, struct dv_buf *buf);
+
+/* Decodes base64url into `arena`. There is one text for each sequence of bytes: padding, line ends
+ * and bits that are left over are refused. False: it is not that text. */
+DV_CHECKED bool dv_base64url_decode(dv_str text, struct dv_arena *arena, dv_str *bytes);
+void dv_base64url_encode(dv_str bytes, struct dv_buf *buf);
 
 #endif

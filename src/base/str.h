@@ -18,7 +18,8 @@ typedef struct dv_str {
     size_t n;
 } dv_str;
 
-/* From a literal: DV_STR("abc"). As an initializer of a static table: DV_STR_INIT("abc"). */
+/* Makes a dv_str of a literal: DV_STR("abc"). DV_STR_INIT("abc") is for the initializers of static
+ * tables. */
 #define DV_STR(literal) ((dv_str){(literal), sizeof("" literal) - 1})
 #define DV_STR_INIT(literal)                                                                       \
     {                                                                                              \

@@ -27,6 +27,23 @@ static void check_bytes(dv_str bytes, struct dv_arena *arena)
     assert(dv_str_eq(bytes, again));
 }
 
+/* The form for URLs is read only if it is the one text of its bytes. */
+static void check_url(dv_str input, struct dv_arena *arena)
+{
+    DV_CLEANUP(dv_buf_fini) struct dv_buf text;
+    dv_str bytes;
+
+    dv_buf_init(&text, 2 * BYTES_MAX);
+    dv_base64url_encode(input, &text);
+    assert(dv_base64url_decode(dv_buf_str(&text), arena, &bytes));
+    assert(dv_str_eq(bytes, input));
+    dv_buf_clear(&text);
+    if (!dv_base64url_decode(input, arena, &bytes))
+        return;
+    dv_base64url_encode(bytes, &text);
+    assert(dv_str_eq(dv_buf_str(&text), input));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
@@ -36,6 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size > BYTES_MAX)
         return 0;
     check_bytes(input, arena);
+    check_url(input, arena);
     if (dv_base64_decode(input, arena, &bytes)) {
         assert(bytes.n <= size / 4 * 3 + 3);
         check_bytes(bytes, arena);
