@@ -159,6 +159,8 @@ struct dv_json *dv_json_new_object(struct dv_arena *arena);
  * the same arena. */
 /* Puts it where the member of that key is, or at the end. */
 void dv_json_set(struct dv_json *object, dv_str key, struct dv_json *value, struct dv_arena *arena);
+/* Like dv_json_set, for a key that the object does not have yet. Keeps `key`, which is UTF-8. */
+void dv_json_add(struct dv_json *object, dv_str key, struct dv_json *value, struct dv_arena *arena);
 void dv_json_append(struct dv_json *array, struct dv_json *value);
 /* Inserts before element i; i may be the number of elements. */
 void dv_json_insert(struct dv_json *array, size_t i, struct dv_json *value);

@@ -406,6 +406,17 @@ void dv_json_remove(struct dv_json *node)
     detach(node);
 }
 
+void dv_json_add(struct dv_json *object, dv_str key, struct dv_json *value, struct dv_arena *arena)
+{
+    assert(dv_json_is(object, DV_JSON_OBJECT));
+    assert(key.n <= INT32_MAX);
+    mark_edited(object);
+    value->key = key.p;
+    value->key_n = (uint32_t)key.n;
+    dv_json_link(object, value);
+    update_index(object, value, arena);
+}
+
 void dv_json_set(struct dv_json *object, dv_str key, struct dv_json *value, struct dv_arena *arena)
 {
     struct dv_json *old;
@@ -417,13 +428,7 @@ void dv_json_set(struct dv_json *object, dv_str key, struct dv_json *value, stru
         dv_json_replace(old, value);
         return;
     }
-    mark_edited(object);
-    key = dv_str_copy(key, arena);
-    assert(key.n <= INT32_MAX);
-    value->key = key.p;
-    value->key_n = (uint32_t)key.n;
-    dv_json_link(object, value);
-    update_index(object, value, arena);
+    dv_json_add(object, dv_str_copy(key, arena), value, arena);
 }
 
 /* ---- limits of the readers ---- */

@@ -172,13 +172,14 @@ static const struct dv_json *counterpart(const struct dv_json *parent, const str
 
 /* The containers of b's tree that the walk is in: a node does not know its parent without a walk
  * past its siblings. */
-struct way {
+struct ancestors {
     const struct dv_json **v;
     size_t n;
     size_t size;
 };
 
-static bool is_same_tree(const struct dv_json *a, const struct dv_json *b, struct way *way)
+static bool is_same_tree(const struct dv_json *a, const struct dv_json *b,
+                         struct ancestors *ancestors)
 {
     const struct dv_json *root = a;
 
@@ -186,28 +187,28 @@ static bool is_same_tree(const struct dv_json *a, const struct dv_json *b, struc
         if (!b || !is_same_node(a, b))
             return false;
         if (dv_json_first(a)) { /* both have the same number of children: find each of a's in b */
-            *dv_vec_add(way) = b;
+            *dv_vec_add(ancestors) = b;
             a = a->first;
             b = counterpart(b, a, b->first);
             continue;
         }
         while (a != root && a->is_last) {
             a = a->next;
-            b = way->v[--way->n];
+            b = ancestors->v[--ancestors->n];
         }
         if (a == root)
             return true;
         a = a->next;
-        b = counterpart(way->v[way->n - 1], a, dv_json_next(b));
+        b = counterpart(ancestors->v[ancestors->n - 1], a, dv_json_next(b));
     }
 }
 
 bool dv_json_eq(const struct dv_json *a, const struct dv_json *b)
 {
-    struct way way = {0};
-    bool is_same = is_same_tree(a, b, &way);
+    struct ancestors ancestors = {0};
+    bool is_same = is_same_tree(a, b, &ancestors);
 
-    dv_vec_fini(&way);
+    dv_vec_fini(&ancestors);
     return is_same;
 }
 
