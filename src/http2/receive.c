@@ -20,6 +20,11 @@
 /* A message that comes in pieces gets this much at first and grows as it really arrives: a length
  * prefix alone costs the peer nothing, so it must cost us little. */
 #define PARTIAL_FIRST_BYTES (64u * 1024u)
+/* A stream on which such messages follow each other keeps the memory of one for the next, up to
+ * this size: taking it from the system and giving it back costs more than the copy into it. All
+ * streams of a connection together keep a quarter of what half messages may take, at most. */
+#define KEPT_BYTES_MAX (8u << 20)
+#define KEPT_SHARE 4u
 
 void dv_h2_refuse(struct dv_h2 *h2, enum dv_code code, const char *fmt, ...)
 {
@@ -320,16 +325,34 @@ static void keep_partial(struct dv_h2_call *call, dv_str bytes)
     call->partial_n += bytes.n;
 }
 
+/* Whether the call keeps a buffer of the size for its next message. */
+static bool keeps_buffer(const struct dv_h2_call *call, size_t size)
+{
+    const struct dv_h2 *h2 = call->h2;
+
+    return !h2->options.is_server && call->n_received > 1 && call->state == CALL_OPEN &&
+           !call->is_deaf && size <= KEPT_BYTES_MAX &&
+           h2->partial_bytes + size <= h2->options.partial_bytes_max / KEPT_SHARE;
+}
+
 static void deliver_partial(struct dv_h2_call *call)
 {
     char *whole = call->partial;
     size_t n = call->partial_n;
+    size_t size = call->partial_size;
 
-    call->h2->partial_bytes -= call->partial_size;
+    /* The handler may fail the call, so it must not find the buffer there. */
+    call->h2->partial_bytes -= size;
     call->partial = NULL;
     call->partial_n = call->partial_size = 0;
     deliver(call, (dv_str){whole, n});
-    free(whole);
+    if (keeps_buffer(call, size)) {
+        call->partial = whole;
+        call->partial_size = size;
+        call->h2->partial_bytes += size;
+    } else {
+        free(whole);
+    }
 }
 
 /* Takes as much of one message as there is off `bytes`, and returns the rest. */

@@ -155,6 +155,32 @@ static void half_a_message_costs_what_has_arrived_of_it(void **state)
     wire_part(&wire, &server);
 }
 
+#define HELLO_IN_PARTS "data 1 000000000568\ndata 1 656c6c6f"
+
+static void a_stream_keeps_the_memory_of_a_message_for_the_next(void **state)
+{
+    struct wire wire;
+    struct side client;
+    size_t kept;
+
+    (void)state;
+    wire_meet_client(&wire, &client, NULL);
+    (void)side_start(&client, "/a.B/C", DV_STR("hi"));
+    assert_non_null(wire_hear(&wire, &client));
+    wire_say(&wire, &client, "headers 1 " RESPONSE "\n" HELLO_IN_PARTS);
+    assert_int_equal(client.h2->partial_bytes, 0); /* it may be the only one */
+    wire_say(&wire, &client, HELLO_IN_PARTS);
+    kept = client.h2->partial_bytes;
+    assert_in_range(kept, 5, 65536);
+    wire_say(&wire, &client, HELLO_IN_PARTS "\nmessage 1 hello\n" HELLO_IN_PARTS);
+    assert_int_equal(client.h2->partial_bytes, kept);
+    wire_say(&wire, &client, "headers+end 1 grpc-status=0");
+    assert_int_equal(client.h2->partial_bytes, 0);
+    assert_events(&client, "#1 message hello\n#1 message hello\n#1 message hello\n"
+                           "#1 message hello\n#1 message hello\n#1 ended OK\n");
+    wire_part(&wire, &client);
+}
+
 static void all_half_messages_together_are_bounded(void **state)
 {
     struct dv_h2_options options = dv_h2_default_options(true);
@@ -327,6 +353,7 @@ int main(void)
         cmocka_unit_test(a_request_over_the_limit_is_refused_at_its_prefix),
         cmocka_unit_test(an_answer_over_the_limit_is_refused_at_its_prefix),
         cmocka_unit_test(half_a_message_costs_what_has_arrived_of_it),
+        cmocka_unit_test(a_stream_keeps_the_memory_of_a_message_for_the_next),
         cmocka_unit_test(all_half_messages_together_are_bounded),
         cmocka_unit_test(a_message_refused_half_way_gives_its_memory_back),
         cmocka_unit_test(a_peer_that_does_not_read_is_not_sent_without_end),
