@@ -28,8 +28,8 @@ void dv_flight_pins_fini(struct dv_flight_pins *pins)
     dv_vec_fini(&pins->v);
 }
 
-/* Of one plugin and one method; plugins that register by a call all do so on one socket, and are
- * told apart by what they say. */
+/* Makes the key of one plugin and one method. Plugins that register by a call all do so on one
+ * socket, and are told apart by what they say. */
 static uint64_t key_of(const struct dv_record *record)
 {
     uint64_t key = dv_hash(record->name) * 31 + dv_hash(record->method);

@@ -15,6 +15,7 @@
 struct dv_flight {
     struct dv_grpc_observer observer;
     struct dv_loop *loop;
+    struct dv_timer gathering; /* until what is queued is written */
     struct dv_async *wake;
     pthread_t thread;
     dv_closed_fn *closed;
@@ -26,7 +27,7 @@ struct dv_flight {
     uint64_t n_queued;   /* records in it */
     uint64_t n_lost;     /* records that found no room since the thread last looked */
     uint64_t lost_bytes; /* theirs */
-    bool is_waiting;     /* the thread waits for more */
+    bool is_due;         /* what is queued is to be written now */
     bool is_closing;
     struct dv_flight_stats stats;
 

@@ -19,9 +19,6 @@
 #include "record/message.h"
 #include "record/record.h"
 
-/* How long more is gathered before it is written: a kill loses no more than this, and a busy daemon
- * writes no more often. */
-#define GATHER_NS (25u * 1000000u)
 /* How long nothing is tried after a failure. */
 #define RETRY_NS (1000u * 1000000u)
 /* A buffer that has grown beyond this is given back. */
@@ -48,20 +45,6 @@ struct writer {
 
 /* ---- when ---- */
 
-static void gather(struct dv_flight *flight)
-{
-    struct timespec until;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &until); /* cannot fail with this clock */
-    until.tv_nsec += GATHER_NS;
-    if (until.tv_nsec >= (long)DV_NS_PER_S) {
-        until.tv_nsec -= (long)DV_NS_PER_S;
-        until.tv_sec++;
-    }
-    while (!flight->is_closing && pthread_cond_timedwait(&flight->more, &flight->lock, &until) == 0)
-        ; /* woken for another reason */
-}
-
 /* Waits for records and takes them; false: there are none, and there will be no more. */
 static bool take(struct writer *writer)
 {
@@ -75,12 +58,9 @@ static bool take(struct writer *writer)
     flight->stats.n_files += writer->stats.n_files;
     flight->stats.is_failing = writer->retry_ns != 0;
     writer->stats = (struct dv_flight_stats){0};
-    while (flight->n_queued == 0 && !flight->is_closing) {
-        flight->is_waiting = true;
+    while (!(flight->is_due && flight->n_queued > 0) && !flight->is_closing)
         (void)pthread_cond_wait(&flight->more, &flight->lock);
-    }
-    flight->is_waiting = false;
-    gather(flight);
+    flight->is_due = false;
     writer->batch = flight->queue;
     writer->n_batch = flight->n_queued;
     writer->n_lost += flight->n_lost;

@@ -182,13 +182,72 @@ static void keeps_no_more_than_the_ring(void **state)
     assert_int_equal(access(other, F_OK), -1);
 }
 
-/* Waits in real time, because that is what the thread has. */
-static bool has_written(void *ctx)
+/* Turns the clock past all that is gathered, and waits a little in real time, because that is what
+ * the thread has: for loops of a condition, with the test's own time limit. */
+static void let_write(struct host *host)
 {
-    struct host *host = ctx;
+    rig_advance(&host->rig, 250);
+    (void)usleep(1000);
+}
 
-    record(host, DV_GRPC_MESSAGE, DV_STR("again"));
-    return dv_flight_stats(host->flight).n_files >= 2;
+static void record_status(struct host *host, enum dv_code code)
+{
+    struct dv_grpc_observer *observer = dv_flight_observer(host->flight);
+    const struct dv_err status = {.code = code};
+    const struct dv_grpc_event event = {
+        .kind = DV_GRPC_END, .method = DV_STR("/x.Y/Z"), .status = &status};
+
+    observer->event(observer, &event);
+}
+
+/* Gives the thread time to write what it should not. */
+static uint64_t n_written_after(struct host *host, uint64_t ms)
+{
+    rig_advance(&host->rig, ms);
+    (void)usleep(20000);
+    return dv_flight_stats(host->flight).n_records;
+}
+
+static void await_written(struct host *host, uint64_t n)
+{
+    while (dv_flight_stats(host->flight).n_records < n)
+        (void)usleep(1000); /* the thread was woken */
+}
+
+static void writes_what_was_gathered_in_a_quarter_of_a_second_and_failures_sooner(void **state)
+{
+    struct host *host = *state;
+
+    open_flight(host, 0, 0);
+    record(host, DV_GRPC_CALL, DV_STR("first"));
+    record_status(host, DV_OK);
+    assert_int_equal(n_written_after(host, 249), 0);
+    rig_advance(&host->rig, 1);
+    await_written(host, 2);
+    record(host, DV_GRPC_CALL, DV_STR("second"));
+    assert_int_equal(n_written_after(host, 100), 2);
+    record_status(host, DV_UNAVAILABLE);
+    assert_int_equal(n_written_after(host, 24), 2);
+    rig_advance(&host->rig, 1);
+    await_written(host, 4);
+    /* The failure has not made what comes later wait for the time of before. */
+    record(host, DV_GRPC_DISCONNECTED, DV_STR_NONE);
+    rig_advance(&host->rig, 25);
+    await_written(host, 5);
+    close_flight(host);
+}
+
+static void writes_much_at_once(void **state)
+{
+    struct host *host = *state;
+    size_t n = 1024u * 1024u;
+    char *text = dv_alloc(n);
+
+    open_flight(host, 0, 0);
+    record(host, DV_GRPC_MESSAGE, (dv_str){text, n});
+    await_written(host, 1); /* no time has passed */
+    close_flight(host);
+    free(text);
 }
 
 static void makes_a_directory_again_that_was_removed(void **state)
@@ -198,10 +257,12 @@ static void makes_a_directory_again_that_was_removed(void **state)
     open_flight(host, 0, 0);
     record(host, DV_GRPC_CALL, DV_STR("first"));
     while (dv_flight_stats(host->flight).n_files == 0)
-        (void)usleep(1000); /* of a condition, with the test's own time limit */
+        let_write(host);
     scratch_remove(host->dir);
-    while (!has_written(host))
-        (void)usleep(1000);
+    while (dv_flight_stats(host->flight).n_files < 2) {
+        record(host, DV_GRPC_MESSAGE, DV_STR("again"));
+        let_write(host);
+    }
     close_flight(host);
     read_ring(host);
     assert_int_equal(host->n_files, 1);
@@ -218,12 +279,12 @@ static void goes_on_when_the_directory_can_be_used(void **state)
     open_flight(host, 0, 0);
     record(host, DV_GRPC_CALL, DV_STR("first"));
     while (dv_flight_stats(host->flight).n_lost_disk == 0)
-        (void)usleep(1000);
+        let_write(host);
     assert_true(dv_flight_stats(host->flight).is_failing);
     assert_int_equal(unlink(host->dir), 0);
     while (dv_flight_stats(host->flight).n_records == 0) {
         record(host, DV_GRPC_MESSAGE, DV_STR("again"));
-        (void)usleep(10000);
+        let_write(host);
     }
     close_flight(host);
     read_ring(host);
@@ -337,6 +398,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(writes_what_it_is_told, start, end),
         cmocka_unit_test_setup_teardown(keeps_no_more_than_the_ring, start, end),
+        cmocka_unit_test_setup_teardown(
+            writes_what_was_gathered_in_a_quarter_of_a_second_and_failures_sooner, start, end),
+        cmocka_unit_test_setup_teardown(writes_much_at_once, start, end),
         cmocka_unit_test_setup_teardown(makes_a_directory_again_that_was_removed, start, end),
         cmocka_unit_test_setup_teardown(goes_on_when_the_directory_can_be_used, start, end),
         cmocka_unit_test_setup_teardown(counts_what_does_not_fit_into_the_queue, start, end),
