@@ -29,13 +29,12 @@ struct dv_spdy_field {
     dv_str value; /* several values of one name are joined by NUL */
 };
 
-/* The status of a reset: 2.6.3 of the draft. */
+/* The statuses of a reset in the draft that we send. */
 enum dv_spdy_status {
     DV_SPDY_PROTOCOL_ERROR = 1,
     DV_SPDY_INVALID_STREAM = 2,
     DV_SPDY_REFUSED_STREAM = 3,
     DV_SPDY_CANCEL = 5,
-    DV_SPDY_FLOW_CONTROL_ERROR = 7,
     DV_SPDY_STREAM_ALREADY_CLOSED = 9,
 };
 
@@ -65,9 +64,6 @@ struct dv_spdy_handler {
 
 struct dv_spdy_options {
     bool is_client;
-    /* Both sides keep to windows, as the draft wants it. The streams of Kubernetes have none: its
-     * library neither looks at windows nor opens them, so nobody may wait for that. */
-    bool has_windows;
     size_t streams_max;      /* of the peer at once, beyond which they are refused; 0: 512 */
     size_t header_bytes_max; /* of a header block when unpacked; 0: 16 KiB */
     size_t unsent_bytes_max; /* that wait to go out, beyond which nothing is taken; 0: 256 KiB */
@@ -117,9 +113,6 @@ void dv_spdy_finish(struct dv_spdy_stream *stream);
 /* Breaks the stream off: `ended` runs with DV_CANCELLED when next pulled or settled. Nothing
  * happens to a stream that is over already. */
 void dv_spdy_reset(struct dv_spdy_stream *stream, enum dv_spdy_status status);
-/* With windows: n bytes of what was handed on have been used, so the peer may send as many again.
- */
-void dv_spdy_consume(struct dv_spdy_stream *stream, size_t n);
 
 uint32_t dv_spdy_stream_id(const struct dv_spdy_stream *stream);
 void *dv_spdy_stream_ctx(const struct dv_spdy_stream *stream);

@@ -73,7 +73,6 @@ struct dv_ws_part {
 /* The status codes of RFC 6455, 7.4.1, that we send; others arrive. */
 enum dv_ws_code {
     DV_WS_NORMAL = 1000,
-    DV_WS_GOING_AWAY = 1001,
     DV_WS_PROTOCOL_ERROR = 1002,
     DV_WS_NO_CODE = 1005, /* never on the wire: a Close frame without a code */
     DV_WS_NOT_UTF8 = 1007,

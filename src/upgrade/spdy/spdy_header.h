@@ -41,7 +41,7 @@ DV_CHECKED bool dv_spdy_headers_end(struct dv_spdy_headers *headers, struct dv_e
 void dv_spdy_headers_print(struct dv_spdy_headers *headers, const struct dv_spdy_field *fields,
                            size_t n_fields, struct dv_buf *out);
 
-/* The draft's dictionary: 2.6.10.1. */
+/* Writes the dictionary that the draft has for header blocks. */
 void dv_spdy_dictionary(unsigned char dictionary[DV_SPDY_DICTIONARY_BYTES]);
 
 #endif

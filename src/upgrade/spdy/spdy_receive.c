@@ -4,7 +4,6 @@
 
 #include "base/defs.h"
 #include "base/err.h"
-#include "base/list.h"
 #include "base/num.h"
 #include "base/str.h"
 #include "upgrade/spdy.h"
@@ -18,8 +17,6 @@
 /* What a peer may make us say beside data (pings, resets) while it does not read. */
 #define ANSWER_BYTES_MAX (64u * 1024u)
 #define SETTING_MAX_STREAMS 4u
-#define SETTING_FIRST_WINDOW 7u
-#define WINDOW_MAX INT64_C(0x7fffffff)
 
 /* Breaks the session off for a fault of the peer's. */
 static void fail(struct dv_spdy *spdy, enum dv_code code, const char *fmt, ...) DV_PRINTF(3, 4);
@@ -180,36 +177,12 @@ static void on_reset(struct dv_spdy *spdy)
 
 /* ---- data ---- */
 
-/* Whether the windows allow so much; the peer is told when they do not. */
-static bool take_window(struct dv_spdy *spdy, struct dv_spdy_stream *stream, size_t n)
-{
-    if (!spdy->options.has_windows)
-        return true;
-    spdy->receive_window -= (int64_t)n;
-    if (spdy->receive_window < 0) {
-        fail(spdy, DV_RESOURCE_EXHAUSTED, "SPDY: the peer sends more than its window");
-        return false;
-    }
-    if (!stream) {
-        dv_spdy_return_window(spdy, n);
-        return true;
-    }
-    stream->receive_window -= (int64_t)n;
-    stream->n_held += n;
-    if (stream->receive_window >= 0)
-        return true;
-    dv_spdy_reset(stream, DV_SPDY_FLOW_CONTROL_ERROR);
-    return false;
-}
-
 /* Handles some of a DATA frame, or all of an empty one. */
 static void on_data(struct dv_spdy *spdy, dv_str bytes)
 {
     uint32_t id = u32_at(spdy->head);
     struct dv_spdy_stream *stream = dv_spdy_stream_find(spdy, id);
 
-    if (!take_window(spdy, stream, bytes.n))
-        return;
     if (!stream || stream->peer_is_done) {
         if (stream)
             dv_spdy_reset(stream, DV_SPDY_STREAM_ALREADY_CLOSED);
@@ -254,42 +227,6 @@ static void on_goaway(struct dv_spdy *spdy)
         spdy->handler->going_away(spdy->handler);
 }
 
-static void on_window_update(struct dv_spdy *spdy)
-{
-    uint32_t id = id_of(spdy);
-    int64_t delta = u32_at(spdy->fixed + 4) & 0x7fffffff;
-    struct dv_spdy_stream *stream = id ? dv_spdy_stream_find(spdy, id) : NULL;
-
-    if (!spdy->options.has_windows || (id && !stream))
-        return;
-    if (id == 0) {
-        spdy->send_window += delta;
-        if (delta == 0 || spdy->send_window > WINDOW_MAX)
-            fail(spdy, DV_INVALID_ARGUMENT, "SPDY: the window of the session cannot be");
-    } else {
-        stream->send_window += delta;
-        if (delta == 0 || stream->send_window > WINDOW_MAX)
-            dv_spdy_reset(stream, DV_SPDY_FLOW_CONTROL_ERROR);
-    }
-    if (!spdy->is_broken)
-        dv_spdy_tell_room(spdy);
-}
-
-static void set_first_window(struct dv_spdy *spdy, uint32_t value)
-{
-    int64_t delta = (int64_t)value - spdy->first_send_window;
-    struct dv_link *link;
-
-    if (value > WINDOW_MAX) {
-        fail(spdy, DV_INVALID_ARGUMENT, "SPDY: a window of %u bytes cannot be", value);
-        return;
-    }
-    spdy->first_send_window = value;
-    DV_LIST_EACH (&spdy->open, link)
-        DV_CONTAINER(link, struct dv_spdy_stream, link)->send_window += delta;
-    dv_spdy_tell_room(spdy);
-}
-
 static void on_settings(struct dv_spdy *spdy)
 {
     uint32_t n = u32_at(spdy->fixed);
@@ -299,15 +236,13 @@ static void on_settings(struct dv_spdy *spdy)
              spdy->n_fixed, n);
         return;
     }
-    for (uint32_t i = 0; i < n && !spdy->is_broken; i++) {
+    for (uint32_t i = 0; i < n; i++) {
         const uint8_t *entry = spdy->fixed + 4 + 8 * (size_t)i;
         uint32_t id = u32_at(entry) & 0xffffff;
         uint32_t value = u32_at(entry + 4);
 
         if (id == SETTING_MAX_STREAMS)
             spdy->allowed = value;
-        else if (id == SETTING_FIRST_WINDOW && spdy->options.has_windows)
-            set_first_window(spdy, value);
     }
 }
 
@@ -341,14 +276,12 @@ static void on_control(struct dv_spdy *spdy)
     case SPDY_GOAWAY:
         on_goaway(spdy);
         break;
-    case SPDY_WINDOW_UPDATE:
-        on_window_update(spdy);
-        break;
     case SPDY_SETTINGS:
         on_settings(spdy);
         break;
+    case SPDY_WINDOW_UPDATE: /* Kubernetes has no windows */
     default:
-        break; /* 2.2.1: unknown frames are ignored */
+        break; /* the draft wants unknown frames to be ignored */
     }
 }
 

@@ -54,12 +54,6 @@ struct dv_spdy {
     uint32_t next_ping; /* odd at a client */
     uint32_t allowed;   /* streams of ours at once, by the peer's SETTINGS */
 
-    /* flow control */
-    int64_t send_window;
-    int64_t receive_window;
-    uint64_t unreturned;       /* bytes used of it that the peer does not know of */
-    int64_t first_send_window; /* of new streams, by the peer's SETTINGS */
-
     /* the frame that arrives */
     uint8_t head[DV_SPDY_HEAD_BYTES];
     size_t n_head;
@@ -79,10 +73,6 @@ struct dv_spdy_stream {
     bool is_done;      /* ours is sent */
     bool is_ending;    /* `ended` is due */
     bool wants_room;
-    int64_t send_window;
-    int64_t receive_window;
-    uint64_t unreturned;
-    uint64_t n_held;    /* bytes that were handed on and are not used yet */
     struct dv_err *end; /* how it ends; NULL: well */
 };
 
@@ -94,10 +84,6 @@ struct dv_spdy_stream *dv_spdy_stream_find(struct dv_spdy *spdy, uint32_t id);
 void dv_spdy_stream_end(struct dv_spdy_stream *stream, enum dv_code code, const char *why);
 /* Ends it well, when both sides have finished. */
 void dv_spdy_stream_end_if_done(struct dv_spdy_stream *stream);
-/* With windows: the peer may send n bytes more, of all streams together. */
-void dv_spdy_return_window(struct dv_spdy *spdy, uint64_t n);
-/* Tells streams that wait for it that they can send. */
-void dv_spdy_tell_room(struct dv_spdy *spdy);
 
 /* spdy_send.c */
 void dv_spdy_add_syn(struct dv_spdy_stream *stream, const struct dv_spdy_field *fields,

@@ -20,10 +20,10 @@
 #define DATA_BYTES_MAX (32u * 1024u)
 /* A connection has so many ids for each side; the next one would not fit. */
 #define ID_MAX 0x7fffffffu
-/* The window of a session, and of a stream unless SETTINGS say something else: 2.6.8. */
-#define WINDOW_BYTES 65536
 
 /* ---- sessions ---- */
+
+static void tell_room(struct dv_spdy *spdy);
 
 struct dv_spdy *dv_spdy_new(const struct dv_spdy_options *options, struct dv_spdy_handler *handler)
 {
@@ -39,7 +39,6 @@ struct dv_spdy *dv_spdy_new(const struct dv_spdy_options *options, struct dv_spd
     spdy->handler = handler;
     spdy->next_id = spdy->next_ping = options->is_client ? 1 : 2;
     spdy->allowed = UINT32_MAX;
-    spdy->send_window = spdy->receive_window = spdy->first_send_window = WINDOW_BYTES;
     dv_list_init(&spdy->open);
     dv_list_init(&spdy->ending);
     dv_outbox_init(&spdy->outbox);
@@ -64,7 +63,7 @@ bool dv_spdy_pull(struct dv_spdy *spdy, dv_str *bytes)
     dv_spdy_settle(spdy);
     has_any = dv_outbox_pull(&spdy->outbox, bytes);
     if (has_any)
-        dv_spdy_tell_room(spdy); /* what they send now is for the next pull */
+        tell_room(spdy); /* what they send now is for the next pull */
     return has_any;
 }
 
@@ -115,8 +114,6 @@ struct dv_spdy_stream *dv_spdy_stream_new(struct dv_spdy *spdy, uint32_t id, boo
     stream->spdy = spdy;
     stream->id = id;
     stream->is_theirs = is_theirs;
-    stream->send_window = spdy->first_send_window;
-    stream->receive_window = WINDOW_BYTES;
     dv_list_push(&spdy->open, &stream->link);
     spdy->n_streams++;
     spdy->n_theirs += is_theirs;
@@ -138,22 +135,6 @@ struct dv_spdy_stream *dv_spdy_stream_find(struct dv_spdy *spdy, uint32_t id)
         }
     }
     return NULL;
-}
-
-/* Tells the peer of what was used of a window, once it is worth a frame. */
-static void update_window(struct dv_spdy *spdy, uint32_t id, int64_t *window, uint64_t *unreturned)
-{
-    if (*unreturned < WINDOW_BYTES / 2 || spdy->is_broken)
-        return;
-    dv_spdy_add_control(spdy, SPDY_WINDOW_UPDATE, (uint32_t[]){id, (uint32_t)*unreturned}, 2);
-    *window += (int64_t)*unreturned;
-    *unreturned = 0;
-}
-
-void dv_spdy_return_window(struct dv_spdy *spdy, uint64_t n)
-{
-    spdy->unreturned += n;
-    update_window(spdy, 0, &spdy->receive_window, &spdy->unreturned);
 }
 
 static void set_wants_room(struct dv_spdy_stream *stream, bool wants_room)
@@ -178,8 +159,6 @@ void dv_spdy_stream_end(struct dv_spdy_stream *stream, enum dv_code code, const 
     if (spdy->recent == stream)
         spdy->recent = NULL;
     spdy->n_theirs -= stream->is_theirs;
-    if (spdy->options.has_windows)
-        dv_spdy_return_window(spdy, stream->n_held); /* nobody will use it */
     dv_link_remove(&stream->link);
     dv_list_push(&spdy->ending, &stream->link);
 }
@@ -204,23 +183,19 @@ void dv_spdy_settle(struct dv_spdy *spdy)
     }
 }
 
-/* How much of a stream's data can go out now. */
-static size_t room_of(const struct dv_spdy_stream *stream)
+/* How many bytes of data can go out now. There are no windows as in the draft: the library of
+ * Kubernetes neither looks at them nor opens them, so nobody may wait for that. */
+static size_t room_of(const struct dv_spdy *spdy)
 {
-    const struct dv_spdy *spdy = stream->spdy;
     size_t n_unsent = spdy->outbox.filled.n;
-    size_t room =
-        n_unsent < spdy->options.unsent_bytes_max ? spdy->options.unsent_bytes_max - n_unsent : 0;
-    int64_t window =
-        spdy->send_window < stream->send_window ? spdy->send_window : stream->send_window;
 
-    if (spdy->options.has_windows)
-        room = (size_t)dv_u64_min(room, window > 0 ? (uint64_t)window : 0);
-    return room;
+    return n_unsent < spdy->options.unsent_bytes_max ? spdy->options.unsent_bytes_max - n_unsent
+                                                     : 0;
 }
 
-/* Streams take turns: each is told once, and stands behind the others if it still waits. */
-void dv_spdy_tell_room(struct dv_spdy *spdy)
+/* Tells streams that wait for it that they can send. They take turns: each is told once, and stands
+ * behind the others if it still waits. */
+static void tell_room(struct dv_spdy *spdy)
 {
     for (size_t n = spdy->n_waiting; n > 0 && spdy->n_waiting > 0 && spdy->handler->room; n--) {
         struct dv_spdy_stream *stream = NULL;
@@ -228,7 +203,7 @@ void dv_spdy_tell_room(struct dv_spdy *spdy)
 
         DV_LIST_EACH (&spdy->open, link) {
             stream = DV_CONTAINER(link, struct dv_spdy_stream, link);
-            if (stream->wants_room && room_of(stream) > 0)
+            if (stream->wants_room && room_of(spdy) > 0)
                 break;
             stream = NULL;
         }
@@ -278,12 +253,10 @@ size_t dv_spdy_send(struct dv_spdy_stream *stream, dv_str bytes)
 
     if (stream->is_ending || stream->is_done)
         return 0;
-    while (n_sent < bytes.n && (room = room_of(stream)) > 0) {
+    while (n_sent < bytes.n && (room = room_of(stream->spdy)) > 0) {
         size_t n = dv_size_min(dv_size_min(bytes.n - n_sent, room), DATA_BYTES_MAX);
 
         dv_spdy_add_data(stream, dv_str_slice(bytes, n_sent, n_sent + n), false);
-        stream->send_window -= (int64_t)n;
-        stream->spdy->send_window -= (int64_t)n;
         n_sent += n;
     }
     set_wants_room(stream, n_sent < bytes.n);
@@ -306,21 +279,6 @@ void dv_spdy_reset(struct dv_spdy_stream *stream, enum dv_spdy_status status)
         return;
     dv_spdy_add_reset(stream->spdy, stream->id, status);
     dv_spdy_stream_end(stream, DV_CANCELLED, "the stream was reset");
-}
-
-void dv_spdy_consume(struct dv_spdy_stream *stream, size_t n)
-{
-    struct dv_spdy *spdy = stream->spdy;
-    uint64_t n_used = dv_u64_min(n, stream->n_held);
-
-    if (!spdy->options.has_windows || stream->is_ending)
-        return;
-    stream->n_held -= n_used;
-    dv_spdy_return_window(spdy, n_used);
-    if (stream->peer_is_done)
-        return;
-    stream->unreturned += n_used;
-    update_window(spdy, stream->id, &stream->receive_window, &stream->unreturned);
 }
 
 uint32_t dv_spdy_stream_id(const struct dv_spdy_stream *stream)

@@ -1,7 +1,7 @@
 /* A SPDY session of either side, whatever its peer sends and its handler does: it is told the same
  * however the bytes are cut, each stream ends once, and what it says another session understands.
  *
- *     1 byte   bit 0: we are the client; bit 1: windows; bit 2: the rest is in records
+ *     1 byte   bit 0: we are the client; bit 2: the rest is in records
  *     1 byte   how long the script is
  *     script   what our side does
  *     rest     what the peer sends; a record is one frame, made well-formed: type, stream or flags,
@@ -107,9 +107,6 @@ static void act(struct run *run, struct dv_spdy_stream *stream, uint8_t how)
         break;
     case 4:
         dv_spdy_reset(stream, DV_SPDY_CANCEL);
-        break;
-    case 5:
-        dv_spdy_consume(stream, (size_t)how * 100);
         break;
     case 6:
         open_one(run);
@@ -370,7 +367,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 2 || size > INPUT_BYTES_MAX)
         return 0;
     options.is_client = data[0] & 1;
-    options.has_windows = data[0] & 2;
     script = dv_str_slice((dv_str){(const char *)data, size}, 2, 2 + (size_t)data[1]);
     bytes = dv_str_slice((dv_str){(const char *)data, size}, 2 + script.n, size);
     dv_buf_init(&frames, 64 * INPUT_BYTES_MAX);

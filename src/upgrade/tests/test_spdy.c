@@ -1,4 +1,4 @@
-/* Two SPDY sessions that speak with each other: the life of streams, back-pressure, windows. */
+/* Two SPDY sessions that speak with each other: the life of streams, back-pressure. */
 #include "support/dvtest.h"
 
 #include <string.h>
@@ -200,65 +200,6 @@ static void no_more_is_taken_than_may_wait(void **state)
     pair_fini(&pair);
 }
 
-static void consume(struct side *side, struct dv_spdy_stream *stream, dv_str bytes)
-{
-    (void)side;
-    dv_spdy_consume(stream, bytes.n);
-}
-
-static void with_windows_a_stream_stops_when_nobody_reads_it(void **state)
-{
-    struct dv_spdy_options options = {.has_windows = true};
-    struct pair pair;
-    struct dv_spdy_stream *stream;
-    struct dv_spdy_stream *theirs;
-
-    (void)state;
-    pair_init(&pair, &options);
-    pair.client.on_room = send_more;
-    pair.client.left = sizeof(zeros);
-    pair.server.is_quiet = true;
-    stream = side_open(&pair.client, "a");
-    send_more(&pair.client, stream);
-    sides_talk(&pair.client, &pair.server);
-    assert_int_equal(pair.server.n_data, 65536);
-    theirs = pair.server.stream;
-    dv_spdy_consume(theirs, 1000); /* too little to tell of */
-    sides_talk(&pair.client, &pair.server);
-    assert_int_equal(pair.server.n_data, 65536);
-    dv_spdy_consume(theirs, 40000);
-    sides_talk(&pair.client, &pair.server);
-    assert_int_equal(pair.server.n_data, 65536 + 41000);
-    pair.server.on_data = consume;
-    dv_spdy_consume(theirs, 65536);
-    sides_talk(&pair.client, &pair.server);
-    assert_int_equal(pair.server.n_data, sizeof(zeros));
-    pair_fini(&pair);
-}
-
-static void with_windows_a_stream_that_ends_takes_none_of_the_session(void **state)
-{
-    struct dv_spdy_options options = {.has_windows = true};
-    struct pair pair;
-
-    (void)state;
-    pair_init(&pair, &options);
-    pair.client.on_room = send_more;
-    pair.server.is_quiet = true;
-    for (int i = 0; i < 10; i++) { /* none of it is ever consumed */
-        struct dv_spdy_stream *stream = side_open(&pair.client, "a");
-
-        pair.client.left = 60000;
-        send_more(&pair.client, stream);
-        sides_talk(&pair.client, &pair.server);
-        assert_int_equal(pair.client.left, 0);
-        dv_spdy_reset(pair.server.stream, DV_SPDY_CANCEL);
-        sides_talk(&pair.client, &pair.server);
-    }
-    assert_int_equal(pair.server.n_data, 600000);
-    pair_fini(&pair);
-}
-
 static void streams_that_wait_take_turns(void **state)
 {
     struct dv_spdy_options options = {.unsent_bytes_max = 50000};
@@ -293,8 +234,6 @@ int main(void)
         cmocka_unit_test(whoever_goes_away_lets_streams_end),
         cmocka_unit_test(pings_are_echoed),
         cmocka_unit_test(no_more_is_taken_than_may_wait),
-        cmocka_unit_test(with_windows_a_stream_stops_when_nobody_reads_it),
-        cmocka_unit_test(with_windows_a_stream_that_ends_takes_none_of_the_session),
         cmocka_unit_test(streams_that_wait_take_turns),
     };
 

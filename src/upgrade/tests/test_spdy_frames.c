@@ -360,42 +360,6 @@ static void floods_are_bounded(void **state)
     peer_fini(&peer);
 }
 
-static void windows_that_cannot_be_are_refused(void **state)
-{
-    static const struct {
-        dv_str says;
-        const char *why; /* NULL: only the stream ends */
-    } rows[] = {
-        {DV_STR_INIT("\x80\3\0\x09\0\0\0\x08\0\0\0\0\0\0\0\0"),         "window of the session"},
-        {DV_STR_INIT("\x80\3\0\x09\0\0\0\x08\0\0\0\0\x7f\xff\xff\xff"), "window of the session"},
-        {DV_STR_INIT("\x80\3\0\x09\0\0\0\x08\0\0\0\1\x7f\xff\xff\xff"), NULL                   },
-        {DV_STR_INIT("\x80\3\0\x09\0\0\0\x08\0\0\0\1\0\0\0\0"),         NULL                   },
-        {DV_STR_INIT("\x80\3\0\4\0\0\0\x0c\0\0\0\1\0\0\0\7\x80\0\0\0"), "cannot be"            },
-    };
-    struct dv_spdy_options options = {.has_windows = true};
-
-    (void)state;
-    for (size_t i = 0; i < DV_COUNT(rows); i++) {
-        struct side server;
-        struct peer peer;
-        struct dv_err err;
-
-        side_init(&server, &options);
-        peer_init(&peer);
-        add_syn(&peer, 1, 0, EMPTY_BLOCK);
-        assert_ok(dv_spdy_receive(server.spdy, dv_buf_str(&peer.bytes), &err), &err);
-        if (dv_spdy_receive(server.spdy, rows[i].says, &err)) {
-            assert_null(rows[i].why);
-            assert_events(&server, "1 opened\n1 ended CANCELLED\n");
-        } else {
-            assert_non_null(rows[i].why);
-            assert_err(&err, DV_INVALID_ARGUMENT, rows[i].why);
-        }
-        peer_fini(&peer);
-        side_fini(&server);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -408,7 +372,6 @@ int main(void)
         cmocka_unit_test(frames_for_streams_that_are_not_are_answered),
         cmocka_unit_test(flags_of_the_first_frame_count),
         cmocka_unit_test(floods_are_bounded),
-        cmocka_unit_test(windows_that_cannot_be_are_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

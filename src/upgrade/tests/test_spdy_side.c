@@ -54,8 +54,6 @@ static void on_data(struct dv_spdy_handler *handler, struct dv_spdy_stream *stre
     assert_true(bytes.n > 0);
     side->n_data += bytes.n;
     note(side, stream, "data", bytes);
-    if (side->on_data)
-        side->on_data(side, stream, bytes);
 }
 
 static void on_finished(struct dv_spdy_handler *handler, struct dv_spdy_stream *stream)

@@ -6,7 +6,6 @@
 #include <stddef.h>
 
 #include "base/buf.h"
-#include "base/str.h"
 #include "upgrade/spdy.h"
 
 /* Events are lines: "1 opened streamtype=stdin", "1 replied", "1 data hi", "1 finished", "1 room",
@@ -22,7 +21,6 @@ struct side {
     bool has_reply; /* streams of the peer's are accepted at once */
 
     /* What the test does in a callback; NULL: nothing. */
-    void (*on_data)(struct side *side, struct dv_spdy_stream *stream, dv_str bytes);
     void (*on_finished)(struct side *side, struct dv_spdy_stream *stream);
     void (*on_room)(struct side *side, struct dv_spdy_stream *stream);
     size_t left; /* the test's own */

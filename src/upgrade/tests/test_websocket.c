@@ -259,7 +259,7 @@ static void both_sides_close(void **state)
     end_init(&client, true, 0);
     assert_ok(dv_ws_send(server.ws, true, DV_STR("last"), &err), &err);
     dv_ws_close(server.ws, DV_WS_NORMAL, DV_STR("done"));
-    dv_ws_close(server.ws, DV_WS_GOING_AWAY, DV_STR("again"));
+    dv_ws_close(server.ws, DV_WS_INTERNAL_ERROR, DV_STR("again"));
     assert_false(dv_ws_send(server.ws, true, DV_STR("late"), &err));
     assert_err(&err, DV_FAILED_PRECONDITION, "closed");
     dv_ws_ping(server.ws, DV_STR("late"));
