@@ -191,7 +191,7 @@ double dv_decimal_to_nanos(const struct dv_decimal *a)
     /* The highest 28 digits or more decide: what is left out is below 1e-27 of it. */
     for (uint32_t i = end; i-- > start;)
         n += (size_t)snprintf(text + n, sizeof(text) - n, "%09" PRIu32, limb_at(a, i));
-    /* Without a point, so that it is read the same in every locale. */
+    /* There is no point in the text, so that it is read the same in every locale. */
     (void)snprintf(text + n, sizeof(text) - n, "e%" PRIu32, start * DV_LIMB_DIGITS);
     return a->is_negative ? -strtod(text, NULL) : strtod(text, NULL);
 }

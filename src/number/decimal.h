@@ -47,13 +47,14 @@ struct dv_decimal dv_decimal_add(const struct dv_decimal *a, const struct dv_dec
 bool dv_decimal_is_whole(const struct dv_decimal *a);  /* no fraction of 1 */
 uint32_t dv_decimal_zeros(const struct dv_decimal *a); /* digits 0 at the end, in nanos; a != 0 */
 
-/* Without its lowest n_digits digits in nanos, and its sign; tells whether all of these were zero.
- * False when it does not fit. */
+/* Gives the number without its sign and without its lowest n_digits digits in nanos, and whether
+ * all of those were zero. False when it does not fit. */
 DV_CHECKED bool dv_decimal_to_u64(const struct dv_decimal *a, uint32_t n_digits, uint64_t *value,
                                   bool *is_exact);
 double dv_decimal_to_nanos(const struct dv_decimal *a); /* rounded; infinite when too large */
 
-/* Without its sign and the lowest n_digits digits, which are zero; a != 0. */
+/* Prints the number without its sign and without its lowest n_digits digits, which are zero; a !=
+ * 0. */
 void dv_decimal_print(const struct dv_decimal *a, uint32_t n_digits, struct dv_buf *buf);
 /* How often 1024 divides it, at most `max` times; a is whole and not 0. */
 unsigned dv_decimal_n_1024(const struct dv_decimal *a, unsigned max);

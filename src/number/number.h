@@ -26,8 +26,8 @@ enum dv_quantity_format {
     DV_QUANTITY_DECIMAL_EXPONENT, /* e3 */
 };
 
-/* Of a whole part: what has more is refused. The API has no limit, and needs minutes for some short
- * texts. What is accepted is printed as a text that is accepted, too. */
+/* The most digits of a whole part; more are refused. The API has no limit, and needs minutes for
+ * some short texts. What is accepted is printed as a text that is accepted, too. */
 #define DV_QUANTITY_DIGITS_MAX 10000
 
 /* An exact number of billionths (1n). Nearly all fit into value * 10^scale; what does not is `big`,
@@ -56,14 +56,14 @@ struct dv_quantity dv_quantity_copy(const struct dv_quantity *quantity, struct d
 size_t dv_quantity_room(const struct dv_quantity *quantity);
 struct dv_quantity dv_quantity_copy_to(const struct dv_quantity *quantity, void *room);
 
-/* The canonical form: no fraction, the largest suffix that leaves none. */
+/* Both print the canonical form: no fraction, and the largest suffix that leaves none. */
 void dv_quantity_print(const struct dv_quantity *quantity, struct dv_buf *buf);
-dv_str dv_quantity_text(const struct dv_quantity *quantity, struct dv_arena *arena); /* the same */
+dv_str dv_quantity_text(const struct dv_quantity *quantity, struct dv_arena *arena);
 
 int dv_quantity_sign(const struct dv_quantity *quantity); /* -1, 0, 1 */
 /* -1, 0, 1 by value: 1Ki is 1024, whatever their formats. */
 int dv_quantity_cmp(const struct dv_quantity *a, const struct dv_quantity *b);
-/* In the format of `a`, or of `b` when `a` is zero. */
+/* Adds; the sum has the format of `a`, or of `b` when `a` is zero. */
 struct dv_quantity dv_quantity_add(const struct dv_quantity *a, const struct dv_quantity *b,
                                    struct dv_arena *arena);
 struct dv_quantity dv_quantity_sub(const struct dv_quantity *a, const struct dv_quantity *b,
@@ -97,8 +97,8 @@ struct dv_version {
 /* Exactly major.minor.patch[-pre][+build], each number below 2^64. Keeps `text`.
  * DV_INVALID_ARGUMENT: it is not that. */
 DV_CHECKED bool dv_version_parse(dv_str text, struct dv_version *version, struct dv_err *err);
-/* Also with one `v` in front, with zeros before the three numbers, and as major or major.minor
- * alone: CEL's semver(text, true). */
+/* Like dv_version_parse, but takes also one `v` in front, zeros before the three numbers, and major
+ * or major.minor alone: CEL's semver(text, true). */
 DV_CHECKED bool dv_version_parse_tolerant(dv_str text, struct dv_version *version,
                                           struct dv_err *err);
 /* Whether the text has the form of a semantic version, as validation asks; a number in it may be

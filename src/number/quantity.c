@@ -279,7 +279,7 @@ bool dv_quantity_is_integer(const struct dv_quantity *quantity)
     return dv_quantity_to_i64(quantity, &value);
 }
 
-/* Without the lowest digits in nanos; away from zero. */
+/* Leaves the lowest digits in nanos out, rounded away from zero. */
 static bool round_away(const struct dv_quantity *quantity, uint32_t n_digits, int64_t *value)
 {
     uint32_t room[DV_DECIMAL_I64_LIMBS];

@@ -186,8 +186,8 @@ static void add_one(uint32_t *limbs)
         *limbs++ = 0;
 }
 
-/* Without what is finer than a nano: the lowest `n_finer` limbs, which may be more than there are.
- * What they hold counts as one nano more. */
+/* Leaves out what is finer than a nano: the lowest `n_finer` limbs, which may be more than there
+ * are. What they hold counts as one nano more. */
 static struct dv_decimal round_away(uint32_t *limbs, uint32_t n, uint32_t n_finer, bool is_negative)
 {
     uint32_t n_cut = n_finer < n - 1 ? n_finer : n - 1; /* the highest is empty */
@@ -203,7 +203,7 @@ static struct dv_decimal round_away(uint32_t *limbs, uint32_t n, uint32_t n_fine
 static struct dv_quantity read_decimal(const struct parts *parts, struct dv_arena *arena)
 {
     uint32_t n_digits = (uint32_t)(parts->whole.n + parts->fraction.n);
-    /* In nanos, where the last digit stands; and the number of the limb that it is in. */
+    /* Where the last digit stands, in nanos; and the number of the limb that it is in. */
     int last = parts->exponent - (int)parts->fraction.n + (int)DV_LIMB_DIGITS;
     int lowest = (last < 0 ? last - (int)DV_LIMB_DIGITS + 1 : last) / (int)DV_LIMB_DIGITS;
     uint32_t place = (uint32_t)(last - lowest * (int)DV_LIMB_DIGITS);

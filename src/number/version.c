@@ -209,7 +209,8 @@ static int cmp_identifiers(dv_str a, dv_str b)
     return dv_str_cmp(a, b);
 }
 
-/* Without any is after all that have some; of two that begin alike, the shorter is first. */
+/* Compares what follows the dash. A version without it is after all that have one; of two that
+ * begin alike, the shorter is first. */
 static int cmp_pre(dv_str a, dv_str b)
 {
     dv_str piece_a;
