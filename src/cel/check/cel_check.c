@@ -9,7 +9,6 @@
 #include "cel/read/ast.h"
 #include "cel/value/cel_message.h"
 #include "cel/value/cel_value.h"
-#include "cel/value/type.h"
 
 /* An expression of ten kilobytes has a few thousand nodes, or some ten thousand with all macros
  * expanded. */
@@ -131,6 +130,9 @@ static const struct dv_cel_type *field_type(struct dv_cel_checker *c, const stru
     if (type->kind == DV_CEL_T_OBJECT) {
         if (dv_cel_type_eq(type, &dv_cel_t_device))
             field = dv_cel_field_type(c->decls, name, c->arena);
+        for (size_t i = 0; i < type->n_fields && !field; i++)
+            if (dv_str_eq(type->fields[i].name, name))
+                field = type->fields[i].type;
         if (!field)
             dv_cel_issue_add(c->issues, ast->at, "undefined field '%.*s'", DV_FMT(name));
         return field ? field : &dv_cel_t_error;

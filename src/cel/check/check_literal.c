@@ -8,7 +8,6 @@
 #include "cel/check/decls.h"
 #include "cel/read/ast.h"
 #include "cel/value/cel_message.h"
-#include "cel/value/type.h"
 
 static const struct dv_cel_type *join(struct dv_cel_checker *c, const struct dv_cel_type *so_far,
                                       const struct dv_cel_type *next)

@@ -9,6 +9,8 @@
 /* The cost of a new list, and of the call that makes it. */
 #define LIST_BASE 11u
 #define PAIR_FACTOR 2.0
+/* So high that an expression may ask twice. */
+#define AUTHORIZE_COST 350000u
 
 static uint64_t scaled(double n, double factor)
 {
@@ -108,6 +110,10 @@ uint64_t dv_cel_call_cost(enum dv_cel_cost rule, const struct dv_cel_val *args, 
     case DV_CEL_COST_PARSE:
     case DV_CEL_COST_STRING:
         return walk(&args[0]);
+    case DV_CEL_COST_AUTHORIZE:
+        return AUTHORIZE_COST;
+    case DV_CEL_COST_SELECTOR:
+        return walk(&args[1]);
     case DV_CEL_COST_IN_LIST:
         return dv_cel_val_size(&args[1]);
     case DV_CEL_COST_CONCAT:

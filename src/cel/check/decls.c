@@ -7,10 +7,10 @@
 #include "cel/value/type.h"
 
 static const struct dv_cel_lib *const libs[] = {
-    &dv_cel_lib_operators, &dv_cel_lib_order,   &dv_cel_lib_conversions, &dv_cel_lib_times,
-    &dv_cel_lib_optionals, &dv_cel_lib_strings, &dv_cel_lib_lists,       &dv_cel_lib_aggregates,
-    &dv_cel_lib_regex,     &dv_cel_lib_urls,    &dv_cel_lib_numbers,     &dv_cel_lib_net,
-    &dv_cel_lib_formats,
+    &dv_cel_lib_operators, &dv_cel_lib_order,      &dv_cel_lib_conversions, &dv_cel_lib_times,
+    &dv_cel_lib_optionals, &dv_cel_lib_strings,    &dv_cel_lib_lists,       &dv_cel_lib_aggregates,
+    &dv_cel_lib_regex,     &dv_cel_lib_urls,       &dv_cel_lib_numbers,     &dv_cel_lib_net,
+    &dv_cel_lib_formats,   &dv_cel_lib_authorizer,
 };
 
 /* -- Functions ------------------------------------------------------------------------------- */
@@ -31,7 +31,8 @@ const struct dv_cel_overload *dv_cel_overload_next(const struct dv_cel_decls *de
             if (row->function[0] != (function.n > 0 ? function.p[0] : '\0') ||
                 !dv_str_eq(function, dv_str_from_c(row->function)))
                 continue;
-            if (!(row->flags & DV_CEL_FN_LISTS) || !decls->hide_includes)
+            if ((!(row->flags & DV_CEL_FN_LISTS) || !decls->hide_includes) &&
+                (!(row->flags & DV_CEL_FN_POLICY) || decls->is_policy))
                 return row;
         }
         is_past = true;
@@ -79,25 +80,30 @@ static const struct {
     enum dv_cel_kind kind;
     const struct dv_cel_type *type;
 } letters[] = {
-    {'b', DV_CEL_BOOL,      &dv_cel_t_bool     },
-    {'i', DV_CEL_INT,       &dv_cel_t_int      },
-    {'u', DV_CEL_UINT,      &dv_cel_t_uint     },
-    {'d', DV_CEL_DOUBLE,    &dv_cel_t_double   },
-    {'s', DV_CEL_STRING,    &dv_cel_t_string   },
-    {'y', DV_CEL_BYTES,     &dv_cel_t_bytes    },
-    {'n', DV_CEL_NULL,      &dv_cel_t_null     },
-    {'T', DV_CEL_TIMESTAMP, &dv_cel_t_timestamp},
-    {'D', DV_CEL_DURATION,  &dv_cel_t_duration },
-    {'Q', DV_CEL_QUANTITY,  &dv_cel_t_quantity },
-    {'V', DV_CEL_VERSION,   &dv_cel_t_version  },
-    {'W', DV_CEL_URL,       &dv_cel_t_url      },
-    {'I', DV_CEL_IP,        &dv_cel_t_ip       },
-    {'C', DV_CEL_CIDR,      &dv_cel_t_cidr     },
-    {'F', DV_CEL_FORMAT,    &dv_cel_t_format   },
-    {'t', DV_CEL_TYPE,      &dv_cel_t_type     },
-    {'L', DV_CEL_LIST,      &dv_cel_t_list     },
-    {'M', DV_CEL_MAP,       &dv_cel_t_map      },
-    {'O', DV_CEL_OPTIONAL,  &dv_cel_t_optional },
+    {'b', DV_CEL_BOOL,           &dv_cel_t_bool          },
+    {'i', DV_CEL_INT,            &dv_cel_t_int           },
+    {'u', DV_CEL_UINT,           &dv_cel_t_uint          },
+    {'d', DV_CEL_DOUBLE,         &dv_cel_t_double        },
+    {'s', DV_CEL_STRING,         &dv_cel_t_string        },
+    {'y', DV_CEL_BYTES,          &dv_cel_t_bytes         },
+    {'n', DV_CEL_NULL,           &dv_cel_t_null          },
+    {'T', DV_CEL_TIMESTAMP,      &dv_cel_t_timestamp     },
+    {'D', DV_CEL_DURATION,       &dv_cel_t_duration      },
+    {'Q', DV_CEL_QUANTITY,       &dv_cel_t_quantity      },
+    {'V', DV_CEL_VERSION,        &dv_cel_t_version       },
+    {'W', DV_CEL_URL,            &dv_cel_t_url           },
+    {'I', DV_CEL_IP,             &dv_cel_t_ip            },
+    {'C', DV_CEL_CIDR,           &dv_cel_t_cidr          },
+    {'F', DV_CEL_FORMAT,         &dv_cel_t_format        },
+    {'a', DV_CEL_AUTHORIZER,     &dv_cel_t_authorizer    },
+    {'p', DV_CEL_PATH_CHECK,     &dv_cel_t_path_check    },
+    {'g', DV_CEL_GROUP_CHECK,    &dv_cel_t_group_check   },
+    {'r', DV_CEL_RESOURCE_CHECK, &dv_cel_t_resource_check},
+    {'e', DV_CEL_DECISION,       &dv_cel_t_decision      },
+    {'t', DV_CEL_TYPE,           &dv_cel_t_type          },
+    {'L', DV_CEL_LIST,           &dv_cel_t_list          },
+    {'M', DV_CEL_MAP,            &dv_cel_t_map           },
+    {'O', DV_CEL_OPTIONAL,       &dv_cel_t_optional      },
 };
 
 static size_t find_letter(char letter)

@@ -6,7 +6,8 @@
  *
  *     b bool   i int   u uint   d double   s string   y bytes   n null   T timestamp   D duration
  *     ? dyn    Lx list   Mkv map   Ox optional   tx type   A B parameters
- *     Q quantity   V version   W URL   I IP   C CIDR   F format */
+ *     Q quantity   V version   W URL   I IP   C CIDR   F format
+ *     a authorizer   p check of a path   g of a group   r of a resource   e decision */
 #ifndef DV_CEL_DECLS_H
 #define DV_CEL_DECLS_H
 
@@ -15,6 +16,7 @@
 #include <stdint.h>
 
 #include "base/str.h"
+#include "cel/value/type.h" /* IWYU pragma: export */
 
 struct dv_arena;
 struct dv_cel_run;
@@ -27,11 +29,11 @@ struct dv_cel_val;
 enum dv_cel_cost {
     DV_CEL_COST_ONE,
     DV_CEL_COST_EQ,     /* the smaller side is walked */
-    DV_CEL_COST_LESS,   /* the same, of strings and bytes */
+    DV_CEL_COST_LESS,   /* the smaller side is walked, of strings and bytes */
     DV_CEL_COST_AFFIX,  /* startsWith, endsWith */
     DV_CEL_COST_ENCODE, /* bytes of a string */
     DV_CEL_COST_DECODE, /* a string of bytes */
-    DV_CEL_COST_QUOTE,  /* the same, into something longer */
+    DV_CEL_COST_QUOTE,  /* a string of bytes, which becomes longer */
     DV_CEL_COST_IN_LIST,
     DV_CEL_COST_CONCAT,
     DV_CEL_COST_ADD_LIST,
@@ -51,7 +53,7 @@ enum dv_cel_cost {
     DV_CEL_COST_SETS_TWICE,
     DV_CEL_COST_TRAVERSE, /* isSorted, sum, min, max, indexOf, lastIndexOf */
     DV_CEL_COST_URL,      /* walks its argument */
-    DV_CEL_COST_PARSE,    /* the same, of another size */
+    DV_CEL_COST_PARSE,    /* walks its argument, which counts with another size */
     DV_CEL_COST_STRING,   /* walks its target into something no longer */
     DV_CEL_COST_REPLACE,
     DV_CEL_COST_SPLIT,
@@ -65,6 +67,8 @@ enum dv_cel_cost {
     DV_CEL_COST_VALIDATE,
     DV_CEL_COST_MEMBER, /* one */
     DV_CEL_COST_INCLUDES,
+    DV_CEL_COST_AUTHORIZE, /* a question to the authorizer: two of them fit into one expression */
+    DV_CEL_COST_SELECTOR,  /* walks its argument */
 };
 
 enum {
@@ -74,6 +78,7 @@ enum {
     /* The reference has one function for all overloads, and evaluates both arguments also when the
      * first is an error. */
     DV_CEL_FN_ONE_FOR_ALL = 8,
+    DV_CEL_FN_POLICY = 16, /* of the environment of policies alone */
 };
 
 struct dv_cel_overload {
@@ -91,13 +96,7 @@ struct dv_cel_lib {
 extern const struct dv_cel_lib dv_cel_lib_operators, dv_cel_lib_order, dv_cel_lib_conversions,
     dv_cel_lib_times, dv_cel_lib_optionals, dv_cel_lib_strings, dv_cel_lib_lists,
     dv_cel_lib_aggregates, dv_cel_lib_regex, dv_cel_lib_urls, dv_cel_lib_numbers, dv_cel_lib_net,
-    dv_cel_lib_formats;
-
-/* A variable of the environment. */
-struct dv_cel_var {
-    dv_str name;
-    const struct dv_cel_type *type;
-};
+    dv_cel_lib_formats, dv_cel_lib_authorizer;
 
 struct dv_cel_decls {
     dv_str container; /* names are also looked for in it */
@@ -107,6 +106,7 @@ struct dv_cel_decls {
     bool hide_multiple;  /* device.allowMultipleAllocations */
     bool dyn_attributes; /* attributes are dyn rather than any */
     bool allow_mixed;    /* literals of more than one type */
+    bool is_policy;      /* with the authorizer's functions, and without cel.bind() */
 };
 
 /* The next overload of `function` after `last` (NULL: the first); NULL at the end. */

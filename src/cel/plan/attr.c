@@ -70,6 +70,16 @@ static enum found look_up_list(struct dv_cel_run *run, const struct dv_cel_list 
     return FOUND;
 }
 
+/* A variable of a policy is evaluated when it is first asked for. */
+static enum found look_up_variable(struct dv_cel_run *run, dv_str name, struct dv_cel_val *out)
+{
+    if (!run->load(run, name, out)) {
+        *out = (struct dv_cel_val){.kind = DV_CEL_ERROR, .fault = DV_CEL_FAULT_NO_KEY, .s = name};
+        return ABSENT;
+    }
+    return dv_cel_is_error(out) ? FAILED : FOUND;
+}
+
 static enum found look_up(struct dv_cel_run *run, const struct dv_cel_val *object,
                           const struct dv_cel_val *key, uint32_t hash, struct dv_cel_val *out)
 {
@@ -86,6 +96,8 @@ static enum found look_up(struct dv_cel_run *run, const struct dv_cel_val *objec
         }
         if (!value && object->map->is_domains && key->kind == DV_CEL_STRING)
             value = &dv_cel_empty_map;
+        if (object->map->is_variables && key->kind == DV_CEL_STRING)
+            return look_up_variable(run, key->s, out);
         if (value) {
             *out = *value;
             return FOUND;
@@ -140,23 +152,12 @@ static void remake_optional(struct dv_cel_run *run, struct dv_cel_val *out)
     inside = *out->optional;
     while (inside.kind == DV_CEL_OPTIONAL)
         inside = inside.optional ? *inside.optional : dv_cel_null();
-    switch (inside.kind) {
-    case DV_CEL_TYPE:
+    if (inside.kind == DV_CEL_TYPE)
         inside = dv_cel_string(inside.type->name);
-        break;
-    case DV_CEL_QUANTITY:
-    case DV_CEL_VERSION:
-    case DV_CEL_URL:
-    case DV_CEL_IP:
-    case DV_CEL_CIDR:
-    case DV_CEL_FORMAT:
+    else if (inside.kind >= DV_CEL_QUANTITY) /* all that the API server has added */
         inside = dv_cel_error(DV_STR("unsupported conversion to ref.Val"));
-        break;
-    default:
-        if (out->optional->kind != DV_CEL_OPTIONAL)
-            return;
-        break;
-    }
+    else if (out->optional->kind != DV_CEL_OPTIONAL)
+        return;
     *out = dv_cel_optional(&inside, run->arena);
 }
 

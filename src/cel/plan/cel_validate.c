@@ -8,7 +8,6 @@
 #include "cel/read/ast.h"
 #include "cel/value/cel_time.h"
 #include "cel/value/cel_value.h"
-#include "cel/value/type.h"
 
 #define TYPE_BYTES_MAX 2000u
 

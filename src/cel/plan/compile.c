@@ -24,7 +24,8 @@ bool dv_cel_program_make(dv_str text, const struct dv_cel_decls *decls,
     program->parsed = parsed;
     if (!parsed)
         return false;
-    program->ast = steps->skip_macros ? parsed : dv_cel_expand(parsed, arena, issues);
+    program->ast =
+        steps->skip_macros ? parsed : dv_cel_expand(parsed, arena, issues, decls->is_policy);
     if (!program->ast)
         return false;
     if (!steps->skip_check) {

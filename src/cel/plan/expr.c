@@ -9,7 +9,6 @@
 #include "cel/plan/cel_device.h"
 #include "cel/read/ast.h"
 #include "cel/value/cel_run.h"
-#include "cel/value/type.h"
 
 /* The longest text of all blocks that explain why an expression does not compile. */
 #define ISSUES_BYTES_MAX 65536u

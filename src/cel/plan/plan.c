@@ -13,7 +13,6 @@
 #include "cel/value/cel_map.h"
 #include "cel/value/cel_message.h"
 #include "cel/value/cel_run.h"
-#include "cel/value/type.h"
 
 struct scope {
     const struct scope *up;

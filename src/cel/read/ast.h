@@ -113,9 +113,9 @@ void dv_cel_issues_print(const struct dv_cel_issues *issues, struct dv_buf *buf)
 
 /* Parses an expression. NULL, with issues: it is none. */
 struct dv_cel_ast *dv_cel_parse(dv_str text, struct dv_arena *arena, struct dv_cel_issues *issues);
-/* Expands all macros of the tree. */
+/* Expands all macros of the tree; `skip_bind`: cel.bind() is none. */
 struct dv_cel_ast *dv_cel_expand(const struct dv_cel_ast *ast, struct dv_arena *arena,
-                                 struct dv_cel_issues *issues);
+                                 struct dv_cel_issues *issues, bool skip_bind);
 
 void dv_cel_ast_print(const struct dv_cel_ast *ast, struct dv_buf *buf);
 

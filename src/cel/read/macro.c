@@ -11,7 +11,8 @@
 struct expander {
     struct dv_arena *arena;
     struct dv_cel_issues *issues;
-    uint32_t at; /* of the macro */
+    uint32_t at;    /* of the macro */
+    bool skip_bind; /* cel.bind() is no macro */
 };
 
 static struct dv_cel_ast *expand(struct expander *x, const struct dv_cel_ast *ast);
@@ -386,8 +387,9 @@ static struct dv_cel_ast *expand_macro(struct expander *x, struct dv_cel_ast *as
     struct use use = {ast->target, ast->args, ast->n_args, 0};
 
     x->at = ast->at;
-    if (ast->is_member && ast->n_args == 3 && dv_str_eq(ast->name, DV_STR("bind")) &&
-        ast->target->kind == DV_CEL_AST_IDENT && dv_str_eq(ast->target->name, DV_STR("cel")))
+    if (!x->skip_bind && ast->is_member && ast->n_args == 3 &&
+        dv_str_eq(ast->name, DV_STR("bind")) && ast->target->kind == DV_CEL_AST_IDENT &&
+        dv_str_eq(ast->target->name, DV_STR("cel")))
         return expand_bind(x, &use);
     for (size_t i = 0; i < DV_COUNT(macros); i++) {
         if (ast->n_args != macros[i].n_args || ast->is_member != macros[i].is_member ||
@@ -421,9 +423,9 @@ static struct dv_cel_ast *expand(struct expander *x, const struct dv_cel_ast *as
 }
 
 struct dv_cel_ast *dv_cel_expand(const struct dv_cel_ast *ast, struct dv_arena *arena,
-                                 struct dv_cel_issues *issues)
+                                 struct dv_cel_issues *issues, bool skip_bind)
 {
-    struct expander x = {.arena = arena, .issues = issues};
+    struct expander x = {.arena = arena, .issues = issues, .skip_bind = skip_bind};
 
     return expand(&x, ast);
 }

@@ -20,7 +20,8 @@ struct dv_cel_entry {
 struct dv_cel_entries;
 struct dv_cel_map {
     uint32_t n;
-    bool is_domains; /* a lookup of what is absent gives an empty map */
+    bool is_domains;   /* a lookup of what is absent gives an empty map */
+    bool is_variables; /* the run loads what is looked up */
     const struct dv_cel_entry *v;
     struct dv_cel_entries *entries;
 };

@@ -37,8 +37,11 @@ struct dv_cel_run {
     const struct dv_cel_regex *regex;   /* of the call under way, when it is constant */
     struct dv_cel_matcher *matcher;     /* NULL: nothing was matched yet */
     const struct dv_cel_budget *budget; /* NULL: nobody cancels */
-    uint32_t n_rounds;                  /* of comprehensions */
-    uint8_t stop;                       /* enum dv_cel_fault; other than 0: all ends with it */
+    /* Finds a variable of a policy; false: there is none of that name. `ctx` is for it. */
+    bool (*load)(struct dv_cel_run *run, dv_str name, struct dv_cel_val *out);
+    void *ctx;
+    uint32_t n_rounds; /* of comprehensions */
+    uint8_t stop;      /* enum dv_cel_fault; other than 0: all ends with it */
 };
 
 void dv_cel_run_node(struct dv_cel_run *run, const struct dv_cel_node *node,

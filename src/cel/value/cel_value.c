@@ -253,6 +253,12 @@ static enum dv_cel_equality compare_same_kind(const struct dv_cel_val *a,
         return equality(dv_cel_cidr_eq(a->cidr, b->cidr));
     case DV_CEL_FORMAT:
         return equality(a->format == b->format);
+    case DV_CEL_AUTHORIZER:
+    case DV_CEL_PATH_CHECK:
+    case DV_CEL_GROUP_CHECK:
+    case DV_CEL_RESOURCE_CHECK:
+    case DV_CEL_DECISION:
+        return equality(a->authz == b->authz);
     case DV_CEL_ERROR:
     case DV_CEL_INT:
     case DV_CEL_UINT:
@@ -279,16 +285,31 @@ enum dv_cel_equality dv_cel_compare(const struct dv_cel_val *a, const struct dv_
 const struct dv_cel_type *dv_cel_val_type(const struct dv_cel_val *val)
 {
     static const struct dv_cel_type *const types[DV_CEL_N_KINDS] = {
-        [DV_CEL_ERROR] = &dv_cel_t_error,       [DV_CEL_NULL] = &dv_cel_t_null,
-        [DV_CEL_BOOL] = &dv_cel_t_bool,         [DV_CEL_INT] = &dv_cel_t_int,
-        [DV_CEL_UINT] = &dv_cel_t_uint,         [DV_CEL_DOUBLE] = &dv_cel_t_double,
-        [DV_CEL_STRING] = &dv_cel_t_string,     [DV_CEL_BYTES] = &dv_cel_t_bytes,
-        [DV_CEL_LIST] = &dv_cel_t_list,         [DV_CEL_MAP] = &dv_cel_t_map,
-        [DV_CEL_TYPE] = &dv_cel_t_type,         [DV_CEL_TIMESTAMP] = &dv_cel_t_timestamp,
-        [DV_CEL_DURATION] = &dv_cel_t_duration, [DV_CEL_OPTIONAL] = &dv_cel_t_optional,
-        [DV_CEL_QUANTITY] = &dv_cel_t_quantity, [DV_CEL_VERSION] = &dv_cel_t_version,
-        [DV_CEL_URL] = &dv_cel_t_url,           [DV_CEL_IP] = &dv_cel_t_ip,
-        [DV_CEL_CIDR] = &dv_cel_t_cidr,         [DV_CEL_FORMAT] = &dv_cel_t_format,
+        [DV_CEL_ERROR] = &dv_cel_t_error,
+        [DV_CEL_NULL] = &dv_cel_t_null,
+        [DV_CEL_BOOL] = &dv_cel_t_bool,
+        [DV_CEL_INT] = &dv_cel_t_int,
+        [DV_CEL_UINT] = &dv_cel_t_uint,
+        [DV_CEL_DOUBLE] = &dv_cel_t_double,
+        [DV_CEL_STRING] = &dv_cel_t_string,
+        [DV_CEL_BYTES] = &dv_cel_t_bytes,
+        [DV_CEL_LIST] = &dv_cel_t_list,
+        [DV_CEL_MAP] = &dv_cel_t_map,
+        [DV_CEL_TYPE] = &dv_cel_t_type,
+        [DV_CEL_TIMESTAMP] = &dv_cel_t_timestamp,
+        [DV_CEL_DURATION] = &dv_cel_t_duration,
+        [DV_CEL_OPTIONAL] = &dv_cel_t_optional,
+        [DV_CEL_QUANTITY] = &dv_cel_t_quantity,
+        [DV_CEL_VERSION] = &dv_cel_t_version,
+        [DV_CEL_URL] = &dv_cel_t_url,
+        [DV_CEL_IP] = &dv_cel_t_ip,
+        [DV_CEL_CIDR] = &dv_cel_t_cidr,
+        [DV_CEL_FORMAT] = &dv_cel_t_format,
+        [DV_CEL_AUTHORIZER] = &dv_cel_t_authorizer,
+        [DV_CEL_PATH_CHECK] = &dv_cel_t_path_check,
+        [DV_CEL_GROUP_CHECK] = &dv_cel_t_group_check,
+        [DV_CEL_RESOURCE_CHECK] = &dv_cel_t_resource_check,
+        [DV_CEL_DECISION] = &dv_cel_t_decision,
     };
 
     return types[val->kind];

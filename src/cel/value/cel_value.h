@@ -16,6 +16,7 @@
 
 struct dv_arena;
 struct dv_buf;
+struct dv_cel_authz;
 struct dv_cel_list;
 struct dv_cel_map;
 struct dv_cel_cidr;
@@ -47,6 +48,11 @@ enum dv_cel_kind {
     DV_CEL_IP,
     DV_CEL_CIDR,
     DV_CEL_FORMAT,
+    DV_CEL_AUTHORIZER,
+    DV_CEL_PATH_CHECK,
+    DV_CEL_GROUP_CHECK,
+    DV_CEL_RESOURCE_CHECK,
+    DV_CEL_DECISION,
     DV_CEL_N_KINDS,
 };
 
@@ -86,6 +92,7 @@ struct dv_cel_val {
         const struct dv_cel_ip *ip;
         const struct dv_cel_cidr *cidr;
         const struct dv_cel_format *format;
+        const struct dv_cel_authz *authz; /* an authorizer, what it is asked, what it said */
     };
 };
 

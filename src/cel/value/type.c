@@ -43,6 +43,16 @@ const struct dv_cel_type dv_cel_t_ip = SIMPLE(DV_CEL_T_OPAQUE, "net.IP");
 const struct dv_cel_type dv_cel_t_cidr = SIMPLE(DV_CEL_T_OPAQUE, "net.CIDR");
 const struct dv_cel_type dv_cel_t_format = SIMPLE(DV_CEL_T_OBJECT, "kubernetes.NamedFormat");
 const struct dv_cel_type dv_cel_t_device = SIMPLE(DV_CEL_T_OBJECT, "kubernetes.DRADevice");
+const struct dv_cel_type dv_cel_t_authorizer =
+    SIMPLE(DV_CEL_T_OBJECT, "kubernetes.authorization.Authorizer");
+const struct dv_cel_type dv_cel_t_path_check =
+    SIMPLE(DV_CEL_T_OBJECT, "kubernetes.authorization.PathCheck");
+const struct dv_cel_type dv_cel_t_group_check =
+    SIMPLE(DV_CEL_T_OBJECT, "kubernetes.authorization.GroupCheck");
+const struct dv_cel_type dv_cel_t_resource_check =
+    SIMPLE(DV_CEL_T_OBJECT, "kubernetes.authorization.ResourceCheck");
+const struct dv_cel_type dv_cel_t_decision =
+    SIMPLE(DV_CEL_T_OBJECT, "kubernetes.authorization.Decision");
 
 static struct dv_cel_type *new_type(const struct dv_cel_type *like, struct dv_arena *arena)
 {

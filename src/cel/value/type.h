@@ -10,6 +10,7 @@
 
 struct dv_arena;
 struct dv_buf;
+struct dv_cel_var;
 
 enum dv_cel_type_kind {
     DV_CEL_T_ERROR, /* something else was wrong before: fits everywhere */
@@ -39,13 +40,22 @@ struct dv_cel_type {
     dv_str name;
     const struct dv_cel_type *params[2];
     uint8_t n_params;
+    const struct dv_cel_var *fields; /* of an object whose fields are known one by one */
+    size_t n_fields;
+};
+
+/* A name with its type: a variable of the environment, or a field of an object. */
+struct dv_cel_var {
+    dv_str name;
+    const struct dv_cel_type *type;
 };
 
 extern const struct dv_cel_type dv_cel_t_error, dv_cel_t_dyn, dv_cel_t_any, dv_cel_t_null,
     dv_cel_t_bool, dv_cel_t_int, dv_cel_t_uint, dv_cel_t_double, dv_cel_t_string, dv_cel_t_bytes,
     dv_cel_t_timestamp, dv_cel_t_duration, dv_cel_t_type, dv_cel_t_list, dv_cel_t_map,
     dv_cel_t_optional, dv_cel_t_quantity, dv_cel_t_version, dv_cel_t_url, dv_cel_t_ip,
-    dv_cel_t_cidr, dv_cel_t_format, dv_cel_t_device;
+    dv_cel_t_cidr, dv_cel_t_format, dv_cel_t_device, dv_cel_t_authorizer, dv_cel_t_path_check,
+    dv_cel_t_group_check, dv_cel_t_resource_check, dv_cel_t_decision;
 
 const struct dv_cel_type *dv_cel_list_of(const struct dv_cel_type *element, struct dv_arena *arena);
 const struct dv_cel_type *dv_cel_map_of(const struct dv_cel_type *key,

@@ -126,6 +126,11 @@ void dv_cel_val_print(const struct dv_cel_val *val, struct dv_buf *buf)
         break;
     case DV_CEL_TYPE:
     case DV_CEL_FORMAT:
+    case DV_CEL_AUTHORIZER:
+    case DV_CEL_PATH_CHECK:
+    case DV_CEL_GROUP_CHECK:
+    case DV_CEL_RESOURCE_CHECK:
+    case DV_CEL_DECISION:
     case DV_CEL_N_KINDS:
         dv_buf_add(buf, val->kind == DV_CEL_TYPE ? val->type->name : dv_cel_val_type_name(val));
         break;
