@@ -133,7 +133,8 @@ struct dv_life_facts {
      * pod's first look; nothing is ever started. Empty reason: admitted. */
     dv_str refusal_reason;
     dv_str refusal_message;
-    /* To be ended by the node: "Evicted", "NodeShutdown" and the status' message. Empty: not. */
+    /* Why the node ends the pod ("Evicted", "NodeShutdown"), and the message of its status; empty:
+     * it does not. */
     dv_str eviction_reason;
     dv_str eviction_message;
     int64_t eviction_grace_s; /* -1: the pod's own */
@@ -168,7 +169,7 @@ enum dv_life_action_kind {
                                  `image_id`: `id`. See enum dv_life_fault */
     DV_LIFE_START_CONTAINER,  /* of `id` */
     DV_LIFE_POST_START,       /* `hook` of the container `id` */
-    DV_LIFE_PRE_STOP,         /* the same; ended with a failure after `limit_ms` */
+    DV_LIFE_PRE_STOP,         /* `hook` of the container `id`; fails after `limit_ms` */
     DV_LIFE_STOP_CONTAINER,   /* of `id` with a timeout of `grace_s`; absent is success */
     DV_LIFE_REMOVE_CONTAINER, /* of `id`; its log goes too, but for `keeps_log` */
     DV_LIFE_STOP_SANDBOX,     /* of `id`; absent is success */
@@ -204,7 +205,7 @@ struct dv_life_action {
     struct dv_strs ips; /* the pod's, for hooks, probes and configs; none before there is one */
 };
 
-/* At which step CREATE_CONTAINER failed. */
+/* The step at which CREATE_CONTAINER failed. */
 enum dv_life_fault {
     DV_LIFE_FAULT_CREATE, /* CreateContainer itself: CreateContainerError */
     DV_LIFE_FAULT_CONFIG, /* env, user, volumes, devices: CreateContainerConfigError */

@@ -98,7 +98,6 @@ struct dv_volume_plan {
     dv_str pod_dir;          /* "/var/lib/kubelet/pods/UID" */
     dv_str log_dir;          /* "/var/log/pods/NAMESPACE_NAME_UID" */
     const int64_t *fs_group; /* the group of all files of all volumes but host paths; may be NULL */
-    bool is_group_on_mismatch; /* fsGroupChangePolicy OnRootMismatch */
     struct dv_volume *volumes; /* those that a container mounts, in the pod's order */
     size_t n_volumes;
     size_t n_problems; /* volumes with one */

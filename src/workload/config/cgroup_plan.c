@@ -145,7 +145,7 @@ static void add_shares(struct dv_cgroup_plan *plan, const struct dv_cgroup_mount
         add_write(plan, dir, "cpu.shares", print_number(shares, arena), arena);
 }
 
-/* In version 2 a group has the controllers that the one above passes down. */
+/* Adds the controllers that each group passes down: in version 2 a group has only those. */
 static void add_controllers(struct dv_cgroup_plan *plan, const struct dv_cgroup_mount *mount,
                             dv_str dir, struct dv_arena *arena)
 {

@@ -64,7 +64,7 @@ static dv_str ports_text(const struct dv_api_container *container, struct dv_are
     return text;
 }
 
-/* By these a container can be stopped whose pod is not known any more. */
+/* Sets the annotations by which a container can be stopped whose pod is not known any more. */
 static void set_annotations(CriV1__ContainerConfig *config, const struct dv_config_input *input,
                             struct dv_arena *arena)
 {

@@ -90,7 +90,7 @@ bool dv_config_replace(dv_str text, dv_config_lookup *lookup, const void *ctx,
     return is_good;
 }
 
-/* By name, and those of one name as they stand. */
+/* Orders by name, and those of one name as they stand. */
 static int by_name_and_place(const void *a, const void *b)
 {
     const struct dv_str_entry *const *x = a;

@@ -64,6 +64,47 @@ void life_forget(struct dv_life *life, uint32_t id)
         dv_vec_fini(&life->pending); /* nothing is under way in most pods, most of the time */
 }
 
+/* ---- the actions of a step ---- */
+
+struct dv_life_action *life_actions_begin(struct life_look *look, struct life_actions *actions,
+                                          struct dv_arena *arena, enum dv_life_action_kind kind,
+                                          dv_str id)
+{
+    struct dv_life_action *action = life_begin(look, kind, id);
+
+    *dv_vec_add_in(&actions->ids, arena) = action->id_of_action;
+    return action;
+}
+
+bool life_actions_have_ended(struct dv_life *life, const struct life_actions *actions)
+{
+    for (size_t i = 0; i < actions->ids.n; i++)
+        if (!life_result(life, actions->ids.v[i]))
+            return false;
+    return true;
+}
+
+const struct dv_life_result *life_actions_failure(struct dv_life *life,
+                                                  const struct life_actions *actions)
+{
+    for (size_t i = 0; i < actions->ids.n; i++) {
+        const struct dv_life_result *result = life_result(life, actions->ids.v[i]);
+
+        if (result && result->has_failed)
+            return result;
+    }
+    return NULL;
+}
+
+void life_actions_forget(struct dv_life *life, struct life_actions *actions)
+{
+    for (size_t i = 0; i < actions->ids.n; i++)
+        life_forget(life, actions->ids.v[i]);
+    dv_vec_clear(&actions->ids);
+}
+
+/* ---- what is under way ---- */
+
 bool life_is_pending(const struct dv_life *life, enum dv_life_action_kind kind, dv_str id)
 {
     for (size_t i = 0; i < life->pending.n; i++)

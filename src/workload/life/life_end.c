@@ -23,46 +23,19 @@ struct life_ending {
     bool has_entered;
     uint64_t retry_ms; /* 0: now */
     struct life_kills kills;
-    DV_VEC(uint32_t) actions;
+    struct life_actions actions; /* of this step */
 };
 
 static void begin(struct life_look *look, struct life_ending *ending, enum dv_life_action_kind kind,
                   dv_str id)
 {
-    *dv_vec_add_in(&ending->actions, ending->arena) = life_begin(look, kind, id)->id_of_action;
+    (void)life_actions_begin(look, &ending->actions, ending->arena, kind, id);
 }
 
-static bool have_ended(struct life_look *look, const struct life_ending *ending)
-{
-    for (size_t i = 0; i < ending->actions.n; i++)
-        if (!life_result(look->life, ending->actions.v[i]))
-            return false;
-    return true;
-}
-
-static const struct dv_life_result *failure(struct life_look *look,
-                                            const struct life_ending *ending)
-{
-    for (size_t i = 0; i < ending->actions.n; i++) {
-        const struct dv_life_result *result = life_result(look->life, ending->actions.v[i]);
-
-        if (result->has_failed)
-            return result;
-    }
-    return NULL;
-}
-
-static void forget_actions(struct life_look *look, struct life_ending *ending)
-{
-    for (size_t i = 0; i < ending->actions.n; i++)
-        life_forget(look->life, ending->actions.v[i]);
-    dv_vec_clear(&ending->actions);
-}
-
-/* From the beginning, after a pause and with a new view. */
+/* Begins the step again after a pause, with a new view. */
 static enum life_go again(struct life_look *look, struct life_ending *ending, enum end_step step)
 {
-    forget_actions(look, ending);
+    life_actions_forget(look->life, &ending->actions);
     ending->step = step;
     ending->has_entered = false;
     ending->kills = (struct life_kills){0};
@@ -152,9 +125,9 @@ static enum life_go stop_sandboxes(struct life_look *look, struct life_ending *e
         for (size_t i = 0; i < view->n_sandboxes; i++)
             begin(look, ending, DV_LIFE_STOP_SANDBOX, view->sandboxes[i].id);
     }
-    if (!have_ended(look, ending))
+    if (!life_actions_have_ended(look->life, &ending->actions))
         return LIFE_WAIT;
-    result = failure(look, ending);
+    result = life_actions_failure(look->life, &ending->actions);
     if (result)
         return fail_kill(look, ending, "KillPodSandbox", look->facts->uid, result->error);
     look->life->view_after_ms = look->facts->now_ms;
@@ -178,9 +151,9 @@ static enum life_go release(struct life_look *look, struct life_ending *ending)
         ending->has_entered = true;
         begin(look, ending, DV_LIFE_RELEASE, DV_STR_NONE);
     }
-    if (!have_ended(look, ending))
+    if (!life_actions_have_ended(look->life, &ending->actions))
         return LIFE_WAIT;
-    if (failure(look, ending))
+    if (life_actions_failure(look->life, &ending->actions))
         return again(look, ending, END_KILL);
     /* The phase may be told from now on. */
     look->life->stage = DV_LIFE_TERMINATED;
@@ -195,9 +168,9 @@ static enum life_go clean_up(struct life_look *look, struct life_ending *ending)
         ending->has_entered = true;
         begin(look, ending, DV_LIFE_CLEAN_UP, DV_STR_NONE);
     }
-    if (!have_ended(look, ending))
+    if (!life_actions_have_ended(look->life, &ending->actions))
         return LIFE_WAIT;
-    if (failure(look, ending))
+    if (life_actions_failure(look->life, &ending->actions))
         return again(look, ending, END_CLEAN_UP);
     if (look->pod)
         life_publish_last(look);
@@ -289,7 +262,7 @@ void life_end_go(struct life_look *look)
         }
         if (steps[ending->step](look, ending) == LIFE_WAIT)
             return;
-        forget_actions(look, ending);
+        life_actions_forget(look->life, &ending->actions);
         ending->has_entered = false;
         ending->retry_ms = 0;
         ending->step++;

@@ -106,8 +106,8 @@ struct dv_life {
     struct life_sync *sync;
     struct life_ending *ending;
     struct dv_api_pod_status *status; /* as published; NULL: not yet */
-    struct dv_arena *status_arena;    /* of that */
-    DV_VEC(dv_str) ips;               /* of that status */
+    struct dv_arena *status_arena;    /* holds `status` */
+    DV_VEC(dv_str) ips;               /* of the pod, in `status` */
     /* The phase, reason and message that are held back until everything is released. */
     enum life_phase phase;
     dv_str held_reason;
@@ -139,7 +139,7 @@ void life_set_text(dv_str *text, dv_str value); /* on the heap; frees the old on
 uint64_t life_hash(dv_str text);                /* never 0 */
 int64_t life_wall_ms(const struct life_look *look);
 void life_look_at(struct life_look *look, uint64_t ms); /* again, at the latest */
-/* `ms`, stretched by up to half. */
+/* Returns `ms`, stretched by up to half, so that pods do not do everything at the same time. */
 uint64_t life_stretch(const struct life_look *look, uint64_t ms);
 
 struct life_member *life_member(struct dv_life *life, dv_str name); /* made when it is not there */
@@ -154,6 +154,21 @@ void life_for_container(struct life_look *look, struct dv_life_action *action, d
  * life_forget. */
 const struct dv_life_result *life_result(struct dv_life *life, uint32_t id);
 void life_forget(struct dv_life *life, uint32_t id);
+
+/* The actions of one step, which ends when all of them have. */
+struct life_actions {
+    DV_VEC(uint32_t) ids;
+};
+/* Like life_begin, for one more action of the step; the list is in `arena`. */
+struct dv_life_action *life_actions_begin(struct life_look *look, struct life_actions *actions,
+                                          struct dv_arena *arena, enum dv_life_action_kind kind,
+                                          dv_str id);
+bool life_actions_have_ended(struct dv_life *life, const struct life_actions *actions);
+/* The result of the first action that has ended and failed; NULL: none has. */
+const struct dv_life_result *life_actions_failure(struct dv_life *life,
+                                                  const struct life_actions *actions);
+void life_actions_forget(struct dv_life *life, struct life_actions *actions);
+
 bool life_is_pending(const struct dv_life *life, enum dv_life_action_kind kind, dv_str id);
 void life_cancel(struct life_look *look, uint32_t id);
 /* Drops results that nobody asks for: of removals, and of probes of instances that are gone. After
@@ -169,7 +184,7 @@ dv_str life_pod_text(const struct life_look *look); /* "name_namespace(uid)" */
 
 /* The instance of a container that was made last; NULL: there is none. */
 const struct dv_life_container *life_newest(const struct dv_life_view *view, dv_str name);
-/* The one before `than`; likewise. */
+/* The instance that was made last before `than`; NULL: there is none. */
 const struct dv_life_container *life_older(const struct dv_life_view *view,
                                            const struct dv_life_container *than);
 /* The exited instance that was made last. */
@@ -345,20 +360,20 @@ enum life_reckon {
 /* Computes the status from the view and publishes it, the terminal phase held back until RELEASE is
  * done. Returns the phase that was computed. */
 enum life_phase life_publish(struct life_look *look, enum life_reckon reckon);
-/* The last words on a pod: what has no end state gets one, and the phase is terminal. */
+/* Publishes the last status of a pod: what has no end state gets one, and the phase is terminal. */
 void life_publish_last(struct life_look *look);
-/* The new sandbox is there; nothing else is looked at. */
+/* Publishes that the new sandbox is there; nothing else is looked at. */
 void life_publish_sandbox(struct life_look *look);
-/* Probes have changed what is ready or started. */
+/* Publishes what probes have changed: what is ready or started. */
 void life_publish_probes(struct life_look *look);
-/* A pod that was refused, once. */
+/* Publishes, once, that the pod was refused. */
 void life_publish_refusal(struct life_look *look);
 /* The phase that was computed last, by this agent or the one before. */
 enum life_phase life_phase_before(const struct life_look *look);
 const struct dv_api_pod_status *life_status_before(const struct life_look *look);
 bool life_was_initialized(const struct life_look *look);
 
-/* Parts of it. */
+/* The parts of the status, each computed by a function below. */
 struct life_reckoning {
     const struct life_look *look;
     const struct dv_api_pod_status *old;
@@ -369,7 +384,7 @@ struct life_reckoning {
 void life_reckon_containers(const struct life_reckoning *reckoning);
 enum life_phase life_reckon_phase(const struct life_reckoning *reckoning);
 void life_reckon_conditions(const struct life_reckoning *reckoning);
-/* Ready and ContainersReady alone. */
+/* Computes the conditions Ready and ContainersReady alone. */
 void life_reckon_ready(const struct life_reckoning *reckoning);
 /* `started` and `ready` of containers, as probes have it. */
 void life_reckon_probes(const struct life_reckoning *reckoning);

@@ -30,7 +30,7 @@ struct life_sync {
     uint64_t retry_ms; /* SET_UP is tried again then */
     unsigned n_tries;
     struct life_plan plan;
-    DV_VEC(uint32_t) actions; /* of this step */
+    struct life_actions actions; /* of this step */
     struct dv_strs ips;
     size_t i_start;
     struct life_starting starting;
@@ -40,39 +40,8 @@ struct life_sync {
 static struct dv_life_action *begin(struct life_look *look, struct life_sync *sync,
                                     enum dv_life_action_kind kind, dv_str id)
 {
-    struct dv_life_action *action = life_begin(look, kind, id);
-
-    *dv_vec_add_in(&sync->actions, sync->arena) = action->id_of_action;
     sync->has_entered = true;
-    return action;
-}
-
-/* Whether all actions of the step have ended. */
-static bool have_ended(struct life_look *look, const struct life_sync *sync)
-{
-    for (size_t i = 0; i < sync->actions.n; i++)
-        if (!life_result(look->life, sync->actions.v[i]))
-            return false;
-    return true;
-}
-
-/* The result of the step's first action that failed; NULL: none has. */
-static const struct dv_life_result *failure(struct life_look *look, const struct life_sync *sync)
-{
-    for (size_t i = 0; i < sync->actions.n; i++) {
-        const struct dv_life_result *result = life_result(look->life, sync->actions.v[i]);
-
-        if (result && result->has_failed)
-            return result;
-    }
-    return NULL;
-}
-
-static void forget_actions(struct life_look *look, struct life_sync *sync)
-{
-    for (size_t i = 0; i < sync->actions.n; i++)
-        life_forget(look->life, sync->actions.v[i]);
-    dv_vec_clear(&sync->actions);
+    return life_actions_begin(look, &sync->actions, sync->arena, kind, id);
 }
 
 static enum life_go fail(struct life_sync *sync)
@@ -100,7 +69,7 @@ static enum life_go retry_set_up(struct life_look *look, struct life_sync *sync,
     sync->n_tries++;
     sync->retry_ms = look->facts->now_ms +
                      (pause_ms < LIFE_SET_UP_RETRY_MAX_MS ? pause_ms : LIFE_SET_UP_RETRY_MAX_MS);
-    forget_actions(look, sync);
+    life_actions_forget(look->life, &sync->actions);
     sync->has_entered = false;
     life_look_at(look, sync->retry_ms);
     return LIFE_WAIT;
@@ -118,9 +87,9 @@ static enum life_go set_up(struct life_look *look, struct life_sync *sync)
     }
     if (!sync->has_entered)
         (void)begin(look, sync, DV_LIFE_SET_UP, DV_STR_NONE);
-    if (!have_ended(look, sync))
+    if (!life_actions_have_ended(look->life, &sync->actions))
         return LIFE_WAIT;
-    result = failure(look, sync);
+    result = life_actions_failure(look->life, &sync->actions);
     return result ? retry_set_up(look, sync, result) : LIFE_NEXT;
 }
 
@@ -183,9 +152,9 @@ static enum life_go stop_sandboxes(struct life_look *look, struct life_sync *syn
             (void)begin(look, sync, DV_LIFE_STOP_SANDBOX, look->facts->view.sandboxes[i].id);
         sync->has_entered = true;
     }
-    if (!have_ended(look, sync))
+    if (!life_actions_have_ended(look->life, &sync->actions))
         return LIFE_WAIT;
-    if (failure(look, sync))
+    if (life_actions_failure(look->life, &sync->actions))
         return fail(sync);
     /* Without a sandbox to make, the next sync finds that the pod is done. */
     return sync->plan.creates_sandbox ? LIFE_NEXT : LIFE_STOP;
@@ -226,13 +195,13 @@ static enum life_go remove_instances(struct life_look *look, struct life_sync *s
                 action->keeps_log = true; /* the count goes on from there */
             }
     }
-    if (!have_ended(look, sync))
+    if (!life_actions_have_ended(look->life, &sync->actions))
         return LIFE_WAIT;
     if (sync->plan.resets) {
         for (size_t i = 0; i < view->n_containers; i++)
             life_member(look->life, view->containers[i].name)->was_reset = true;
         look->life->wants_sync = true;
-        return failure(look, sync) ? fail(sync) : LIFE_STOP;
+        return life_actions_failure(look->life, &sync->actions) ? fail(sync) : LIFE_STOP;
     }
     return LIFE_NEXT; /* what could not be removed is only looked at as old */
 }
@@ -247,9 +216,9 @@ static enum life_go prepare(struct life_look *look, struct life_sync *sync)
         return LIFE_NEXT;
     if (!sync->has_entered)
         (void)begin(look, sync, DV_LIFE_PREPARE, DV_STR_NONE);
-    if (!have_ended(look, sync))
+    if (!life_actions_have_ended(look->life, &sync->actions))
         return LIFE_WAIT;
-    result = failure(look, sync);
+    result = life_actions_failure(look->life, &sync->actions);
     if (!result)
         return LIFE_NEXT;
     if (!look->life->is_ending)
@@ -266,9 +235,9 @@ static enum life_go run_sandbox(struct life_look *look, struct life_sync *sync)
         return LIFE_NEXT;
     if (!sync->has_entered)
         begin(look, sync, DV_LIFE_RUN_SANDBOX, DV_STR_NONE)->attempt = sync->plan.attempt;
-    if (!have_ended(look, sync))
+    if (!life_actions_have_ended(look->life, &sync->actions))
         return LIFE_WAIT;
-    result = failure(look, sync);
+    result = life_actions_failure(look->life, &sync->actions);
     if (result) {
         if (look->life->is_ending)
             return LIFE_STOP;
@@ -278,7 +247,7 @@ static enum life_go run_sandbox(struct life_look *look, struct life_sync *sync)
                   DV_STR_NONE, "Failed to create pod sandbox: %.*s", DV_FMT(result->error));
         return fail(sync);
     }
-    result = life_result(look->life, sync->actions.v[0]);
+    result = life_result(look->life, sync->actions.ids.v[0]);
     sync->plan.sandbox_id = dv_str_copy(result->id, sync->arena);
     if (!look->pod->spec.host_network)
         sync->ips = life_copy_strs(result->ips, sync->arena);
@@ -358,7 +327,7 @@ static void end_sync(struct life_look *look)
     struct dv_life *life = look->life;
     struct life_sync *sync = life->sync;
 
-    forget_actions(look, sync);
+    life_actions_forget(look->life, &sync->actions);
     life->next_sync_ms = look->facts->now_ms + pause_ms(look, sync);
     life->view_after_ms = look->facts->now_ms;
     life->sync = NULL;
@@ -376,7 +345,7 @@ void life_sync_go(struct life_look *look)
             return;
         if (go == LIFE_STOP)
             break;
-        forget_actions(look, sync);
+        life_actions_forget(look->life, &sync->actions);
         sync->has_entered = false;
         sync->step++;
     }

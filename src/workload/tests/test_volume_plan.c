@@ -382,7 +382,6 @@ static void a_volume_that_nobody_mounts_is_left_out(void **state)
     assert_str(plan->volumes[1].name, "d");
     assert_str(plan->volumes[2].name, "e");
     assert_int_equal(*plan->fs_group, 9);
-    assert_true(plan->is_group_on_mismatch);
     assert_str(plan->pod_dir, "/k/pods/u1");
     assert_str(plan->log_dir, "/l/ns_p_u1");
     assert_null(dv_volume_find(plan, DV_STR("a")));

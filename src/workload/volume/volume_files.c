@@ -18,11 +18,11 @@
 /* The reference's limits of a path and of each part of it. */
 #define PATH_BYTES_MAX 4096u
 #define NAME_BYTES_MAX 255u
-/* Of all files of a pod: far more than pods have, and far less than a node. A pod that names one
- * large object ten thousand times would fill its disk, or its memory. */
+/* The limit of all files of a pod together: far more than pods have, and far less than a node. A
+ * pod that names one large object ten thousand times would fill its disk, or its memory. */
 #define FILES_BYTES_MAX (128u << 20)
 #define TOO_LARGE "the files of the pod's volumes have more than 134217728 bytes"
-/* Of all problems of one volume together: an event has 1024 bytes. */
+/* The longest text of all problems of one volume together: an event has 1024 bytes. */
 #define PROBLEM_BYTES_MAX 1024u
 /* The API sets defaultMode; a pod that has not passed it has this one. */
 #define MODE_DEFAULT 0644u
@@ -133,7 +133,7 @@ static void add_file(struct gathering *all, dv_str path, const int64_t *mode, dv
     file->order = all->files.n;
 }
 
-/* By path, then by the order in which they were named. */
+/* Orders by path, then by the order in which they were named. */
 static int compare_files(const void *a, const void *b)
 {
     const struct file *left = a;

@@ -16,8 +16,8 @@ struct dv_volume_filling {
     const struct dv_volume_input *input;
     struct dv_arena *arena;
     uint64_t n_bytes;   /* of all files so far */
-    dv_str labels;      /* as a file has all of them; printed once, however many files do */
-    dv_str annotations; /* the same */
+    dv_str labels;      /* all of them, as a file has them: printed once for all files */
+    dv_str annotations; /* likewise all of them, as a file has them */
 };
 
 /* Sets the files of a volume that has some, or its problem. */

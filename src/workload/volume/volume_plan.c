@@ -295,11 +295,9 @@ struct dv_volume_plan *dv_volume_plan(const struct dv_volume_input *input, struc
     plan->uid = input->pod->uid;
     plan->pod_dir = dv_workload_pod_dir(input->node, input->pod, arena);
     plan->log_dir = dv_workload_log_dir(input->node, input->pod, arena);
-    if (spec->security_context) {
+    if (spec->security_context)
+        /* fsGroupChangePolicy has no effect: it is for volumes that were there before the pod. */
         plan->fs_group = spec->security_context->fs_group;
-        plan->is_group_on_mismatch =
-            dv_str_eq(spec->security_context->fs_group_change_policy, DV_STR("OnRootMismatch"));
-    }
     plan->volumes = DV_NEW_ARRAY(arena, struct dv_volume, spec->n_volumes);
     for (size_t i = 0; i < spec->n_volumes; i++) {
         struct dv_volume *volume = &plan->volumes[plan->n_volumes];
