@@ -33,7 +33,7 @@ enum dv_shape {
     DV_SHAPE_ONE,     /* the value itself */
     DV_SHAPE_POINTER, /* may be absent: a pointer, or a text or time that says so itself */
     DV_SHAPE_LIST,    /* a pointer to the first, and how many at n_offset */
-    DV_SHAPE_MAP,     /* the same with entries of key and value, sorted by key */
+    DV_SHAPE_MAP,     /* like a list, with entries of key and value, sorted by key */
     DV_SHAPE_INLINE,  /* a struct whose fields stand in the parent's JSON object */
     DV_SHAPE_VIEW,    /* the same struct again, one object deeper in JSON; always written */
 };
@@ -87,7 +87,8 @@ struct dv_message {
     bool has_into; /* some fields are kept behind a pointer */
     uint16_t size;
     uint16_t align;
-    /* Of const dv_str *: the members that the table lacks, as JSON text: "a":1,"b":{} */
+    /* Where the struct has a const dv_str * with the members that the table lacks, as JSON text:
+     * "a":1,"b":{} */
     uint16_t unknown_offset;
     bool is_atomic; /* apply replaces it as a whole */
 };

@@ -6,13 +6,18 @@
 #ifndef DV_RESOURCE_PREPARE_H
 #define DV_RESOURCE_PREPARE_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "base/str.h"
 #include "resource/validate.h" /* IWYU pragma: export */
 #include "resource/values.h"
 
 struct dv_api_object_meta;
 struct dv_api_pod;
+struct dv_api_priority_class;
 struct dv_api_runtime_class;
+struct dv_api_service;
 struct dv_api_service_account;
 struct dv_arena;
 struct dv_kind;
@@ -80,7 +85,26 @@ const char *dv_pod_add_runtime_class(struct dv_api_pod *pod,
 const char *dv_pod_overhead_fault(const struct dv_api_pod *pod,
                                   const struct dv_api_runtime_class *class);
 
+/* The value of a class of priorities that every cluster has. False: it is none of those. */
+bool dv_system_priority(dv_str name, int64_t *value);
+/* Gives a pod that is created the priority of its class, as the reference's admission plugin
+ * Priority does. `class` is the one that it names, or that of pods that name none; NULL: there is
+ * none. Returns why the pod is refused, in `arena`; NULL: it is not. */
+const char *dv_pod_add_priority(struct dv_api_pod *pod, const struct dv_api_priority_class *class,
+                                struct dv_arena *arena);
+
 /* "Guaranteed", "Burstable", "BestEffort" */
 dv_str dv_pod_qos_class(const struct dv_api_pod *pod, struct dv_arena *arena);
+
+/* ---- services ---- */
+
+/* Whether the service is to get an address of its own. */
+bool dv_service_wants_address(const struct dv_api_service *service);
+/* Gives the service an address; keeps the text. */
+void dv_service_set_address(struct dv_api_service *service, dv_str address, struct dv_arena *arena);
+/* The parts of the functions above that are about services. */
+void dv_service_prepare_create(struct dv_api_service *service, struct dv_arena *arena);
+void dv_service_prepare_update(struct dv_api_service *service, const struct dv_api_service *old,
+                               struct dv_arena *arena);
 
 #endif

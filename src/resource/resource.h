@@ -1,6 +1,6 @@
 /* resource.h - the API's kinds and objects: typed structs, driven by field tables.
  *
- * `struct dv_api_pod` and its like (types.h, made from schema/) hold an object of the newest
+ * `struct dv_api_pod` and its like, which are made from schema/, hold an object of the newest
  * version; older versions are other tables over the same structs, so that reading an object in one
  * version and printing it in another is the conversion. Objects that are kept are `struct
  * dv_object`: immutable, counted, in one block of memory. */
@@ -45,10 +45,21 @@ enum dv_kind_id {
     DV_KIND_CLASS,
     DV_KIND_TAINT_RULE,
     DV_KIND_RUNTIME_CLASS,
+    DV_KIND_PRIORITY_CLASS,
+    DV_KIND_RESOURCE_QUOTA,
+    DV_KIND_SERVICE,
+    DV_KIND_ENDPOINTS,
+    DV_KIND_ENDPOINT_SLICE,
     DV_KIND_ROLE,
     DV_KIND_CLUSTER_ROLE,
     DV_KIND_ROLE_BINDING,
     DV_KIND_CLUSTER_ROLE_BINDING,
+    DV_KIND_DAEMON_SET,
+    DV_KIND_CONTROLLER_REVISION,
+    DV_KIND_VALIDATING_POLICY,
+    DV_KIND_VALIDATING_POLICY_BINDING,
+    DV_KIND_DEPLOYMENT,
+    DV_KIND_REPLICA_SET,
     DV_N_KINDS,
 };
 
@@ -59,6 +70,13 @@ struct dv_api_version {
     const struct dv_message *message;
 };
 
+/* What a pod's preemptionPolicy is unless it or its class says otherwise. */
+#define DV_PREEMPT_LOWER_PRIORITY "PreemptLowerPriority"
+/* On DaemonSets: how often the template was changed; their pods have it as the label. */
+#define DV_TEMPLATE_GENERATION_ANNOTATION "deprecated.daemonset.template.generation"
+#define DV_TEMPLATE_GENERATION_LABEL "pod-template-generation"
+/* The group of admission policies. */
+#define DV_ADMISSION_GROUP "admissionregistration.k8s.io"
 /* The group of roles and bindings. */
 #define DV_RBAC_GROUP "rbac.authorization.k8s.io"
 
@@ -74,6 +92,8 @@ struct dv_kind {
     bool is_namespaced;
     bool has_status;     /* a status subresource */
     bool has_generation; /* metadata.generation counts changes of the spec */
+    bool is_in_all;      /* `kubectl get all` shows it */
+    bool has_scale;      /* a scale subresource */
 };
 
 const struct dv_kind *dv_kind(enum dv_kind_id id);
@@ -222,6 +242,8 @@ void dv_object_unref(struct dv_object *object); /* NULL is fine */
 bool dv_pod_is_terminal(const struct dv_api_pod *pod);
 
 bool dv_meta_has_finalizer(const struct dv_api_object_meta *meta, dv_str finalizer);
+/* The owner that looks after the object; NULL: none does. */
+const struct dv_api_owner_reference *dv_controller_of(const struct dv_api_object_meta *meta);
 
 /* Keeps a claim with devices from being deleted. */
 #define DV_CLAIM_FINALIZER "resource.kubernetes.io/delete-protection"
@@ -243,6 +265,9 @@ struct dv_api_exact_device_request
 dv_alternative_as_request(const struct dv_api_device_sub_request *alternative);
 
 /* Finds an entry of a map of the API by its key; NULL when it is absent. */
+/* The amount of that name, by bisection; NULL: there is none. */
+const struct dv_quantity *dv_quantity_find(const struct dv_quantity_entry *entries, size_t n,
+                                           dv_str key);
 const struct dv_str_entry *dv_entry_find(const struct dv_str_entry *entries, size_t n, dv_str key);
 
 /* Sets an entry, in a new map in `arena`; keeps `key` and `value`. Does nothing when the entry has

@@ -29,6 +29,9 @@ struct dv_label_selector *dv_label_selector_of(const struct dv_api_label_selecto
                                                struct dv_arena *arena);
 bool dv_label_selector_matches(const struct dv_label_selector *selector,
                                const struct dv_str_entry *labels, size_t n_labels);
+/* "a=b,c in (d,e),!f", in the order of the keys; empty for a selector of everything, and for
+ * NULL. */
+dv_str dv_selector_print(const struct dv_api_label_selector *selector, struct dv_arena *arena);
 bool dv_label_selector_is_empty(const struct dv_label_selector *selector);
 
 /* Parses "metadata.name=x,spec.nodeName!=". DV_INVALID_ARGUMENT: the kind has no such field label
@@ -39,7 +42,7 @@ struct dv_field_selector *dv_field_selector_parse(const struct dv_kind *kind, dv
 bool dv_field_selector_matches(const struct dv_field_selector *selector,
                                const struct dv_object *object);
 bool dv_field_selector_is_empty(const struct dv_field_selector *selector);
-/* Whether the object, which may be packed, matches both. */
+/* Whether the object, which may be packed, matches both; `fields` may be NULL. */
 bool dv_object_is_selected(struct dv_object *object, const struct dv_label_selector *labels,
                            const struct dv_field_selector *fields);
 /* Whether the object, which may be packed, has an annotation of that name. */

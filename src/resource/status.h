@@ -19,7 +19,8 @@ struct dv_problems;
 /* The object that a failure is about; texts may be empty. */
 struct dv_status_about {
     const struct dv_kind *kind; /* NULL: nothing in particular */
-    /* Of the request. It does not show: the reference names the group that a kind is stored in. */
+    /* The version of the request. It does not show: the reference names the group that a kind is
+     * stored in. */
     const struct dv_api_version *version;
     dv_str name;
     dv_str uid;

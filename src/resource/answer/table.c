@@ -6,8 +6,12 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "number/number.h"
+#include "resource/answer/table_apps.h"
 #include "resource/answer/table_pod.h"
+#include "resource/answer/table_service.h"
 #include "resource/resource.h"
+#include "resource/select.h"
 #include "json/json.h"
 
 #define CELL_BYTES_MAX (1024u * 1024u)
@@ -354,6 +358,90 @@ static void add_runtime_class(struct row *row, const struct dv_object *object)
     add_age(row, class->metadata.creation_timestamp);
 }
 
+/* Adds what a template has: its containers, their images, and how its pods are found. */
+static void add_containers(struct row *row, const struct dv_api_pod_spec *spec,
+                           const struct dv_api_label_selector *selector)
+{
+    add_text(row, dv_container_names_print(spec, row->arena));
+    add_text(row, dv_container_images_print(spec, row->arena));
+    add_or(row, dv_selector_print(selector, row->arena), NONE);
+}
+
+static void add_priority_class(struct row *row, const struct dv_object *object)
+{
+    const struct dv_api_priority_class *class = object->value;
+
+    add_text(row, class->metadata.name);
+    add_number(row, class->value);
+    dv_json_append(row->cells, dv_json_new_bool(class->global_default, row->arena));
+    add_age(row, class->metadata.creation_timestamp);
+    add_text(row, class->preemption_policy);
+}
+
+/* Adds "pods: 1/4, ...": what is used of what there may be, of limits or of all else. */
+static void add_used(struct row *row, const struct dv_api_resource_quota_status *status,
+                     bool is_of_limits)
+{
+    struct dv_buf buf;
+
+    dv_buf_init(&buf, CELL_BYTES_MAX);
+    for (size_t i = 0; i < status->n_hard; i++) {
+        const struct dv_quantity none = {0};
+        const struct dv_quantity *used =
+            dv_quantity_find(status->used, status->n_used, status->hard[i].key);
+
+        if (dv_str_starts_with(status->hard[i].key, DV_STR("limits.")) != is_of_limits)
+            continue;
+        dv_buf_printf(&buf, "%s%.*s: ", buf.n ? ", " : "", DV_FMT(status->hard[i].key));
+        dv_quantity_print(used ? used : &none, &buf);
+        dv_buf_add_char(&buf, '/');
+        dv_quantity_print(&status->hard[i].value, &buf);
+    }
+    add_text(row, kept(&buf, row->arena));
+}
+
+static void add_quota(struct row *row, const struct dv_object *object)
+{
+    const struct dv_api_resource_quota *quota = object->value;
+
+    add_text(row, quota->metadata.name);
+    add_used(row, &quota->status, false);
+    add_used(row, &quota->status, true);
+    add_age(row, quota->metadata.creation_timestamp);
+}
+
+static void add_policy(struct row *row, const struct dv_object *object)
+{
+    const struct dv_api_validating_admission_policy *policy = object->value;
+    const struct dv_api_param_kind *kind = policy->spec.param_kind;
+
+    add_text(row, policy->metadata.name);
+    add_number(row, (int64_t)policy->spec.n_validations);
+    add_text(row, kind ? dv_str_printf(row->arena, "%.*s/%.*s", DV_FMT(kind->api_version),
+                                       DV_FMT(kind->kind))
+                       : DV_STR("<unset>"));
+    add_age(row, policy->metadata.creation_timestamp);
+}
+
+static void add_policy_binding(struct row *row, const struct dv_object *object)
+{
+    const struct dv_api_validating_admission_policy_binding *binding = object->value;
+    const struct dv_api_param_ref *params = binding->spec.param_ref;
+    dv_str shown = DV_STR("<unset>");
+
+    if (params && params->name.n > 0)
+        shown = params->namespace.n > 0
+                    ? dv_str_printf(row->arena, "%.*s/%.*s", DV_FMT(params->namespace),
+                                    DV_FMT(params->name))
+                    : params->name;
+    else if (params)
+        shown = DV_STR("<selector>");
+    add_text(row, binding->metadata.name);
+    add_text(row, binding->spec.policy_name);
+    add_text(row, shown);
+    add_age(row, binding->metadata.creation_timestamp);
+}
+
 static void add_role(struct row *row, const struct dv_object *object)
 {
     struct dv_buf buf;
@@ -397,6 +485,95 @@ static void add_binding(struct row *row, const struct dv_object *object)
     add_subjects(row, binding, DV_STR("ServiceAccount"));
 }
 
+static void add_daemon_set(struct row *row, const struct dv_object *object)
+{
+    const struct dv_api_daemon_set *set = object->value;
+    const struct dv_api_daemon_set_status *status = &set->status;
+
+    add_text(row, set->metadata.name);
+    add_number(row, status->desired_number_scheduled);
+    add_number(row, status->current_number_scheduled);
+    add_number(row, status->number_ready);
+    add_number(row, status->updated_number_scheduled);
+    add_number(row, status->number_available);
+    add_or(row,
+           dv_labels_print(set->spec.template.spec.node_selector,
+                           set->spec.template.spec.n_node_selector, row->arena),
+           NONE);
+    add_age(row, set->metadata.creation_timestamp);
+    add_containers(row, &set->spec.template.spec, set->spec.selector);
+}
+
+static void add_deployment(struct row *row, const struct dv_object *object)
+{
+    const struct dv_api_deployment *deployment = object->value;
+    const struct dv_api_deployment_status *status = &deployment->status;
+    int64_t wanted = deployment->spec.replicas ? *deployment->spec.replicas : 0;
+
+    add_text(row, deployment->metadata.name);
+    add_text(row,
+             dv_str_printf(row->arena, "%" PRId64 "/%" PRId64, status->ready_replicas, wanted));
+    add_number(row, status->updated_replicas);
+    add_number(row, status->available_replicas);
+    add_age(row, deployment->metadata.creation_timestamp);
+    add_containers(row, &deployment->spec.template.spec, deployment->spec.selector);
+}
+
+static void add_replica_set(struct row *row, const struct dv_object *object)
+{
+    const struct dv_api_replica_set *set = object->value;
+
+    add_text(row, set->metadata.name);
+    add_number(row, set->spec.replicas ? *set->spec.replicas : 0);
+    add_number(row, set->status.replicas);
+    add_number(row, set->status.ready_replicas);
+    add_age(row, set->metadata.creation_timestamp);
+    add_containers(row, &set->spec.template.spec, set->spec.selector);
+}
+
+static void add_controller_revision(struct row *row, const struct dv_object *object)
+{
+    const struct dv_api_controller_revision *revision = object->value;
+
+    add_text(row, revision->metadata.name);
+    add_or(row, dv_controller_print(&revision->metadata, row->arena), NONE);
+    add_number(row, revision->revision);
+    add_age(row, revision->metadata.creation_timestamp);
+}
+
+static void add_service(struct row *row, const struct dv_object *object)
+{
+    const struct dv_api_service *service = object->value;
+
+    add_text(row, service->metadata.name);
+    add_text(row, service->spec.type);
+    add_text(row, service->spec.cluster_ip.n > 0 ? service->spec.cluster_ip : NONE);
+    add_text(row, dv_service_external_cell(service, row->arena));
+    add_text(row, dv_service_ports_cell(service, row->arena));
+    add_age(row, service->metadata.creation_timestamp);
+    add_text(row, dv_service_selector_cell(service, row->arena));
+}
+
+static void add_endpoints(struct row *row, const struct dv_object *object)
+{
+    const struct dv_api_endpoints *endpoints = object->value;
+
+    add_text(row, endpoints->metadata.name);
+    add_text(row, dv_endpoints_cell(endpoints, row->arena));
+    add_age(row, endpoints->metadata.creation_timestamp);
+}
+
+static void add_endpoint_slice(struct row *row, const struct dv_object *object)
+{
+    const struct dv_api_endpoint_slice *slice = object->value;
+
+    add_text(row, slice->metadata.name);
+    add_text(row, slice->address_type);
+    add_text(row, dv_endpoint_slice_ports_cell(slice, row->arena));
+    add_text(row, dv_endpoint_slice_endpoints_cell(slice, row->arena));
+    add_age(row, slice->metadata.creation_timestamp);
+}
+
 struct dv_json *dv_table_cells(const struct dv_object *object, const struct dv_api_version *version,
                                struct dv_time now, struct dv_arena *arena)
 {
@@ -415,6 +592,17 @@ struct dv_json *dv_table_cells(const struct dv_object *object, const struct dv_a
         [DV_KIND_CLASS] = add_plain,
         [DV_KIND_TAINT_RULE] = add_taint_rule,
         [DV_KIND_RUNTIME_CLASS] = add_runtime_class,
+        [DV_KIND_PRIORITY_CLASS] = add_priority_class,
+        [DV_KIND_RESOURCE_QUOTA] = add_quota,
+        [DV_KIND_DAEMON_SET] = add_daemon_set,
+        [DV_KIND_CONTROLLER_REVISION] = add_controller_revision,
+        [DV_KIND_SERVICE] = add_service,
+        [DV_KIND_ENDPOINTS] = add_endpoints,
+        [DV_KIND_ENDPOINT_SLICE] = add_endpoint_slice,
+        [DV_KIND_VALIDATING_POLICY] = add_policy,
+        [DV_KIND_VALIDATING_POLICY_BINDING] = add_policy_binding,
+        [DV_KIND_DEPLOYMENT] = add_deployment,
+        [DV_KIND_REPLICA_SET] = add_replica_set,
         [DV_KIND_ROLE] = add_role,
         [DV_KIND_CLUSTER_ROLE] = add_role,
         [DV_KIND_ROLE_BINDING] = add_binding,

@@ -227,6 +227,111 @@ static const struct dv_column runtime_class_columns[] = {
            "immutable."),
     AGE,
 };
+static const struct dv_column priority_class_columns[] = {
+    NAME(0),
+    {DV_STR_INIT("Value"),          DV_STR_INIT("integer"), DV_STR_INIT(""),
+         DV_STR_INIT("value represents the integer value of this priority class. This is the actual "
+                 "priority that pods receive when they have the name of this class in their pod "
+                 "spec."),
+         0},
+    {DV_STR_INIT("Global-Default"), DV_STR_INIT("boolean"), DV_STR_INIT(""),
+         DV_STR_INIT("globalDefault specifies whether this PriorityClass should be considered as the "
+                 "default priority for pods that do not have any priority class. Only one "
+                 "PriorityClass can be marked as `globalDefault`. However, if more than one "
+                 "PriorityClasses exists with their `globalDefault` field set to true, the "
+                 "smallest value of such global default PriorityClasses will be used as the "
+                 "default priority."),
+         0},
+    AGE,
+    COLUMN("PreemptionPolicy", 0,
+           "preemptionPolicy is the Policy for preempting pods with lower priority. One of Never, "
+           "PreemptLowerPriority. Defaults to PreemptLowerPriority if unset."),
+};
+static const struct dv_column quota_columns[] = {
+    NAME(0),
+    COLUMN("Request", 0,
+           "Request represents a minimum amount of cpu/memory that a container may consume."),
+    COLUMN("Limit", 0,
+           "Limits control the maximum amount of cpu/memory that a container may use independent "
+           "of contention on the node."),
+    AGE,
+};
+#define NUMBER(name, text)                                                                         \
+    {                                                                                              \
+        DV_STR_INIT(name), DV_STR_INIT("integer"), DV_STR_INIT(""), DV_STR_INIT(text), 0           \
+    }
+#define OF_TEMPLATE                                                                                \
+    COLUMN("Containers", 1, "Names of each container in the template."),                           \
+        COLUMN("Images", 1, "Images referenced by each container in the template."),               \
+        COLUMN("Selector", 1, SELECTOR_TEXT)
+#define SELECTOR_TEXT "Label selector for pods. It must match the pod template's labels."
+
+static const struct dv_column daemon_set_columns[] = {
+    NAME(0),
+    NUMBER("Desired", "The total number of nodes that should be running the daemon pod (including "
+                      "nodes correctly running the daemon pod). More info: "
+                      "https://kubernetes.io/docs/concepts/workloads/controllers/daemonset/"),
+    NUMBER("Current", "The number of nodes that are running at least 1 daemon pod and are supposed "
+                      "to run the daemon pod. More info: "
+                      "https://kubernetes.io/docs/concepts/workloads/controllers/daemonset/"),
+    NUMBER("Ready", "numberReady is the number of nodes that should be running the daemon pod and "
+                    "have one or more of the daemon pod running with a Ready Condition."),
+    NUMBER("Up-to-date", "The total number of nodes that are running updated daemon pod"),
+    NUMBER("Available", "The number of nodes that should be running the daemon pod and have one or "
+                        "more of the daemon pod running and available (ready for at least "
+                        "spec.minReadySeconds)"),
+    COLUMN("Node Selector", 0,
+           "NodeSelector is a selector which must be true for the pod to fit on a node. Selector "
+           "which must match a node's labels for the pod to be scheduled on that node. More info: "
+           "https://kubernetes.io/docs/concepts/configuration/assign-pod-node/"),
+    AGE,
+    OF_TEMPLATE,
+};
+static const struct dv_column deployment_columns[] = {
+    NAME(0),
+    COLUMN("Ready", 0, "Number of the pod with ready state"),
+    COLUMN("Up-to-date", 0,
+           "Total number of non-terminating pods targeted by this deployment that have the desired "
+           "template spec."),
+    COLUMN("Available", 0,
+           "Total number of available non-terminating pods (ready for at least minReadySeconds) "
+           "targeted by this deployment."),
+    AGE,
+    OF_TEMPLATE,
+};
+static const struct dv_column replica_set_columns[] = {
+    NAME(0),
+    NUMBER("Desired", "Replicas is the number of desired pods."),
+    NUMBER("Current", "Replicas is the most recently observed number of non-terminating pods."),
+    NUMBER("Ready", "The number of non-terminating pods targeted by this ReplicaSet with a Ready "
+                    "Condition."),
+    AGE,
+    OF_TEMPLATE,
+};
+static const struct dv_column controller_revision_columns[] = {
+    NAME(0),
+    COLUMN("Controller", 0, "Controller of the object"),
+    NUMBER("Revision", "Revision indicates the revision of the state represented by Data."),
+    AGE,
+};
+static const struct dv_column policy_columns[] = {
+    NAME(0),
+    {DV_STR_INIT("Validations"), DV_STR_INIT("integer"), DV_STR_INIT(""),
+         DV_STR_INIT("Validations indicates the number of validation rules defined in this "
+                 "configuration"),
+         0},
+    COLUMN("ParamKind", 0,
+           "ParamKind specifies the kind of resources used to parameterize this policy"),
+    AGE,
+};
+static const struct dv_column policy_binding_columns[] = {
+    NAME(0),
+    COLUMN("PolicyName", 0,
+           "PolicyName indicates the policy definition which the policy binding binded to"),
+    COLUMN("ParamRef", 0,
+           "ParamRef indicates the param resource which sets the configration param"),
+    AGE,
+};
 /* Roles have the columns of kinds for which the reference has none. */
 static const struct dv_column role_columns[] = {
     NAME(0),
@@ -253,6 +358,28 @@ static const struct dv_column cluster_role_binding_columns[] = {
     COLUMN("Groups", 1, "Groups in the clusterRoleBinding"),
     COLUMN("ServiceAccounts", 1, "ServiceAccounts in the clusterRoleBinding"),
 };
+static const struct dv_column service_columns[] = {
+    NAME(0),
+    COLUMN("Type", 0, "type determines how the Service is exposed."),
+    COLUMN("Cluster-IP", 0, "clusterIP is the IP address of the service."),
+    COLUMN("External-IP", 0, "externalIPs is a list of IP addresses outside of the cluster."),
+    COLUMN("Port(s)", 0, "The list of ports that are exposed by this service."),
+    AGE,
+    COLUMN("Selector", 1,
+           "Route service traffic to pods with label keys and values matching this."),
+};
+static const struct dv_column endpoints_columns[] = {
+    NAME(0),
+    COLUMN("Endpoints", 0, "The addresses that are ready, with their ports."),
+    AGE,
+};
+static const struct dv_column endpoint_slice_columns[] = {
+    NAME(0),
+    COLUMN("AddressType", 0, "addressType specifies the type of address carried by the slice."),
+    COLUMN("Ports", 0, "ports specifies the list of network ports exposed by each endpoint."),
+    COLUMN("Endpoints", 0, "endpoints is a list of unique endpoints in this slice."),
+    AGE,
+};
 
 #define COLUMNS(columns)                                                                           \
     {                                                                                              \
@@ -277,6 +404,17 @@ static const struct {
     [DV_KIND_CLASS] = COLUMNS(plain_columns),
     [DV_KIND_TAINT_RULE] = COLUMNS(taint_rule_columns),
     [DV_KIND_RUNTIME_CLASS] = COLUMNS(runtime_class_columns),
+    [DV_KIND_PRIORITY_CLASS] = COLUMNS(priority_class_columns),
+    [DV_KIND_RESOURCE_QUOTA] = COLUMNS(quota_columns),
+    [DV_KIND_DAEMON_SET] = COLUMNS(daemon_set_columns),
+    [DV_KIND_CONTROLLER_REVISION] = COLUMNS(controller_revision_columns),
+    [DV_KIND_SERVICE] = COLUMNS(service_columns),
+    [DV_KIND_ENDPOINTS] = COLUMNS(endpoints_columns),
+    [DV_KIND_ENDPOINT_SLICE] = COLUMNS(endpoint_slice_columns),
+    [DV_KIND_VALIDATING_POLICY] = COLUMNS(policy_columns),
+    [DV_KIND_VALIDATING_POLICY_BINDING] = COLUMNS(policy_binding_columns),
+    [DV_KIND_DEPLOYMENT] = COLUMNS(deployment_columns),
+    [DV_KIND_REPLICA_SET] = COLUMNS(replica_set_columns),
     [DV_KIND_ROLE] = COLUMNS(role_columns),
     [DV_KIND_CLUSTER_ROLE] = COLUMNS(role_columns),
     [DV_KIND_ROLE_BINDING] = COLUMNS(role_binding_columns),

@@ -9,17 +9,11 @@
 #include "base/arena.h"
 #include "base/base64.h"
 #include "base/buf.h"
-#include "base/err.h"
 #include "number/number.h"
 #include "resource/codec/json_field.h"
 #include "resource/codec/json_text.h"
 #include "resource/codec/layout.h"
 #include "resource/codec/pack_fields.h"
-#include "json/json.h"
-
-/* A kept object has at most 16 MiB; in JSON each byte takes at most six (\u0000), beside the names
- * of fields. */
-#define TEXT_BYTES_MAX (256u * 1024u * 1024u)
 
 static void put_members(struct dv_buf *buf, const struct dv_message *message, const char *value);
 
@@ -294,15 +288,6 @@ static void put_unknown(struct dv_buf *buf, const dv_str *unknown)
     dv_json_text_add_raw(buf, *unknown);
 }
 
-/* Whether a closer look would find nothing to print: so it is with most fields. A raw text that is
- * empty is printed as null. */
-static bool is_skipped(const struct dv_field *field, const char *home)
-{
-    return home && !(field->flags & DV_FIELD_ALWAYS) &&
-           (field->type != DV_TYPE_RAW || field->shape != DV_SHAPE_ONE) &&
-           dv_is_nothing(field, home);
-}
-
 static void put_members(struct dv_buf *buf, const struct dv_message *message, const char *value)
 {
     bool has_view = false;
@@ -311,7 +296,7 @@ static void put_members(struct dv_buf *buf, const struct dv_message *message, co
         const struct dv_field *field = &message->fields[i];
         const char *home = dv_field_home(field, value);
 
-        if (is_skipped(field, home))
+        if (dv_field_is_skipped(field, home))
             continue;
         switch ((enum dv_shape)field->shape) {
         case DV_SHAPE_ONE:
@@ -348,20 +333,4 @@ void dv_encode_json_text(const struct dv_message *message, const void *value,
     }
     put_members(buf, message, value);
     dv_buf_add_char(buf, '}');
-}
-
-struct dv_json *dv_encode_json(const struct dv_message *message, const void *value,
-                               const struct dv_api_version *version, dv_str kind,
-                               struct dv_arena *arena)
-{
-    struct dv_json_opts opts = {.nodes_max = TEXT_BYTES_MAX, .bytes_max = TEXT_BYTES_MAX};
-    DV_CLEANUP(dv_buf_fini) struct dv_buf buf;
-    struct dv_json *doc;
-    struct dv_err err;
-
-    dv_buf_init(&buf, TEXT_BYTES_MAX);
-    dv_encode_json_text(message, value, version, kind, &buf);
-    doc = dv_json_parse(dv_str_copy(dv_buf_str(&buf), arena), &opts, arena, &err);
-    assert(doc); /* the text is our own, and below the limit */
-    return doc;
 }

@@ -8,6 +8,7 @@
 
 #define RESOURCE DV_STR_INIT("resource.k8s.io")
 #define RBAC DV_STR_INIT(DV_RBAC_GROUP)
+#define APPS DV_STR_INIT("apps")
 #define V1 DV_STR_INIT("v1")
 
 #define VERSIONS(name) static const struct dv_api_version name##_versions[]
@@ -65,6 +66,27 @@ VERSIONS(taint_rule) = {
 VERSIONS(runtime_class) = {
     {DV_STR_INIT("node.k8s.io"), V1, &dv_message_runtime_class}
 };
+VERSIONS(priority_class) = {
+    {DV_STR_INIT("scheduling.k8s.io"), V1, &dv_message_priority_class}
+};
+VERSIONS(quota) = {
+    {{0}, V1, &dv_message_resource_quota}
+};
+VERSIONS(service) = {
+    {{0}, V1, &dv_message_service}
+};
+VERSIONS(endpoints) = {
+    {{0}, V1, &dv_message_endpoints}
+};
+VERSIONS(endpoint_slice) = {
+    {DV_STR_INIT("discovery.k8s.io"), V1, &dv_message_endpoint_slice}
+};
+VERSIONS(validating_policy) = {
+    {DV_STR_INIT(DV_ADMISSION_GROUP), V1, &dv_message_validating_admission_policy}
+};
+VERSIONS(validating_policy_binding) = {
+    {DV_STR_INIT(DV_ADMISSION_GROUP), V1, &dv_message_validating_admission_policy_binding}
+};
 VERSIONS(role) = {
     {RBAC, V1, &dv_message_role}
 };
@@ -77,6 +99,18 @@ VERSIONS(role_binding) = {
 VERSIONS(cluster_role_binding) = {
     {RBAC, V1, &dv_message_cluster_role_binding}
 };
+VERSIONS(daemon_set) = {
+    {APPS, V1, &dv_message_daemon_set}
+};
+VERSIONS(controller_revision) = {
+    {APPS, V1, &dv_message_controller_revision}
+};
+VERSIONS(deployment) = {
+    {APPS, V1, &dv_message_deployment}
+};
+VERSIONS(replica_set) = {
+    {APPS, V1, &dv_message_replica_set}
+};
 
 NAMES(pod, DV_STR_INIT("po"));
 NAMES(node, DV_STR_INIT("no"));
@@ -84,6 +118,13 @@ NAMES(namespace, DV_STR_INIT("ns"));
 NAMES(event, DV_STR_INIT("ev"));
 NAMES(account, DV_STR_INIT("sa"));
 NAMES(config_map, DV_STR_INIT("cm"));
+NAMES(priority_class, DV_STR_INIT("pc"));
+NAMES(quota, DV_STR_INIT("quota"));
+NAMES(daemon_set, DV_STR_INIT("ds"));
+NAMES(service, DV_STR_INIT("svc"));
+NAMES(endpoints, DV_STR_INIT("ep"));
+NAMES(deployment, DV_STR_INIT("deploy"));
+NAMES(replica_set, DV_STR_INIT("rs"));
 
 #define KIND(k, kind_name, kind_plural, kind_singular, table)                                      \
     .id = (k), .name = DV_STR_INIT(kind_name), .plural = DV_STR_INIT(kind_plural),                 \
@@ -92,9 +133,12 @@ NAMES(config_map, DV_STR_INIT("cm"));
 #define SHORT(table)                                                                               \
     .short_names = table##_names, .n_short_names = sizeof(table##_names) / sizeof(table##_names[0])
 
-static const struct dv_kind pod_kind = {KIND(DV_KIND_POD, "Pod", "pods", "pod", pod), SHORT(pod),
-                                        .is_namespaced = true, .has_status = true,
-                                        .has_generation = true};
+static const struct dv_kind pod_kind = {KIND(DV_KIND_POD, "Pod", "pods", "pod", pod),
+                                        SHORT(pod),
+                                        .is_namespaced = true,
+                                        .has_status = true,
+                                        .has_generation = true,
+                                        .is_in_all = true};
 static const struct dv_kind node_kind = {KIND(DV_KIND_NODE, "Node", "nodes", "node", node),
                                          SHORT(node), .has_status = true};
 static const struct dv_kind namespace_kind = {
@@ -130,6 +174,32 @@ static const struct dv_kind taint_rule_kind = {
     .has_status = true, .has_generation = true};
 static const struct dv_kind runtime_class_kind = {
     KIND(DV_KIND_RUNTIME_CLASS, "RuntimeClass", "runtimeclasses", "runtimeclass", runtime_class)};
+static const struct dv_kind priority_class_kind = {KIND(DV_KIND_PRIORITY_CLASS, "PriorityClass",
+                                                        "priorityclasses", "priorityclass",
+                                                        priority_class),
+                                                   SHORT(priority_class)};
+static const struct dv_kind quota_kind = {
+    KIND(DV_KIND_RESOURCE_QUOTA, "ResourceQuota", "resourcequotas", "resourcequota", quota),
+    SHORT(quota), .is_namespaced = true, .has_status = true};
+static const struct dv_kind service_kind = {
+    KIND(DV_KIND_SERVICE, "Service", "services", "service", service), SHORT(service),
+    .is_namespaced = true, .has_status = true};
+static const struct dv_kind endpoints_kind = {
+    KIND(DV_KIND_ENDPOINTS, "Endpoints", "endpoints", "endpoints", endpoints), SHORT(endpoints),
+    .is_namespaced = true};
+static const struct dv_kind endpoint_slice_kind = {KIND(DV_KIND_ENDPOINT_SLICE, "EndpointSlice",
+                                                        "endpointslices", "endpointslice",
+                                                        endpoint_slice),
+                                                   .is_namespaced = true};
+static const struct dv_kind validating_policy_kind = {
+    KIND(DV_KIND_VALIDATING_POLICY, "ValidatingAdmissionPolicy", "validatingadmissionpolicies",
+         "validatingadmissionpolicy", validating_policy),
+    .has_status = true, .has_generation = true};
+static const struct dv_kind validating_policy_binding_kind = {
+    KIND(DV_KIND_VALIDATING_POLICY_BINDING, "ValidatingAdmissionPolicyBinding",
+         "validatingadmissionpolicybindings", "validatingadmissionpolicybinding",
+         validating_policy_binding),
+    .has_generation = true};
 static const struct dv_kind role_kind = {KIND(DV_KIND_ROLE, "Role", "roles", "role", role),
                                          .is_namespaced = true};
 static const struct dv_kind cluster_role_kind = {
@@ -140,6 +210,33 @@ static const struct dv_kind role_binding_kind = {
 static const struct dv_kind cluster_role_binding_kind = {
     KIND(DV_KIND_CLUSTER_ROLE_BINDING, "ClusterRoleBinding", "clusterrolebindings",
          "clusterrolebinding", cluster_role_binding)};
+static const struct dv_kind daemon_set_kind = {
+    KIND(DV_KIND_DAEMON_SET, "DaemonSet", "daemonsets", "daemonset", daemon_set),
+    SHORT(daemon_set),
+    .is_namespaced = true,
+    .has_status = true,
+    .has_generation = true,
+    .is_in_all = true};
+static const struct dv_kind controller_revision_kind = {
+    KIND(DV_KIND_CONTROLLER_REVISION, "ControllerRevision", "controllerrevisions",
+         "controllerrevision", controller_revision),
+    .is_namespaced = true};
+static const struct dv_kind deployment_kind = {
+    KIND(DV_KIND_DEPLOYMENT, "Deployment", "deployments", "deployment", deployment),
+    SHORT(deployment),
+    .is_namespaced = true,
+    .has_status = true,
+    .has_generation = true,
+    .is_in_all = true,
+    .has_scale = true};
+static const struct dv_kind replica_set_kind = {
+    KIND(DV_KIND_REPLICA_SET, "ReplicaSet", "replicasets", "replicaset", replica_set),
+    SHORT(replica_set),
+    .is_namespaced = true,
+    .has_status = true,
+    .has_generation = true,
+    .is_in_all = true,
+    .has_scale = true};
 
 static const struct dv_kind *const kinds[DV_N_KINDS] = {
     [DV_KIND_POD] = &pod_kind,
@@ -156,10 +253,21 @@ static const struct dv_kind *const kinds[DV_N_KINDS] = {
     [DV_KIND_CLASS] = &class_kind,
     [DV_KIND_TAINT_RULE] = &taint_rule_kind,
     [DV_KIND_RUNTIME_CLASS] = &runtime_class_kind,
+    [DV_KIND_PRIORITY_CLASS] = &priority_class_kind,
+    [DV_KIND_RESOURCE_QUOTA] = &quota_kind,
+    [DV_KIND_SERVICE] = &service_kind,
+    [DV_KIND_ENDPOINTS] = &endpoints_kind,
+    [DV_KIND_ENDPOINT_SLICE] = &endpoint_slice_kind,
+    [DV_KIND_VALIDATING_POLICY] = &validating_policy_kind,
+    [DV_KIND_VALIDATING_POLICY_BINDING] = &validating_policy_binding_kind,
     [DV_KIND_ROLE] = &role_kind,
     [DV_KIND_CLUSTER_ROLE] = &cluster_role_kind,
     [DV_KIND_ROLE_BINDING] = &role_binding_kind,
     [DV_KIND_CLUSTER_ROLE_BINDING] = &cluster_role_binding_kind,
+    [DV_KIND_DAEMON_SET] = &daemon_set_kind,
+    [DV_KIND_CONTROLLER_REVISION] = &controller_revision_kind,
+    [DV_KIND_DEPLOYMENT] = &deployment_kind,
+    [DV_KIND_REPLICA_SET] = &replica_set_kind,
 };
 
 static const struct dv_api_version *version_of(const struct dv_kind *kind, dv_str group,

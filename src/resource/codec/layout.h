@@ -18,7 +18,7 @@ struct dv_arena;
 struct dv_items {
     char *first;
     size_t n;
-    size_t size;         /* of one */
+    size_t size;         /* of one item or entry */
     size_t value_offset; /* of the value in an entry; 0 in lists */
 };
 

@@ -16,6 +16,14 @@ bool dv_meta_has_finalizer(const struct dv_api_object_meta *meta, dv_str finaliz
     return false;
 }
 
+const struct dv_api_owner_reference *dv_controller_of(const struct dv_api_object_meta *meta)
+{
+    for (size_t i = 0; i < meta->n_owner_references; i++)
+        if (meta->owner_references[i].controller && *meta->owner_references[i].controller)
+            return &meta->owner_references[i];
+    return NULL;
+}
+
 bool dv_claim_is_reserved_for(const struct dv_api_resource_claim *claim, dv_str pod_uid)
 {
     for (size_t i = 0; i < claim->status.n_reserved_for; i++)

@@ -87,6 +87,16 @@ void dv_object_unref(struct dv_object *object)
     }
 }
 
+const struct dv_quantity *dv_quantity_find(const struct dv_quantity_entry *entries, size_t n,
+                                           dv_str key)
+{
+    const struct dv_quantity_entry wanted = {.key = key};
+    const struct dv_quantity_entry *found =
+        n > 0 ? bsearch(&wanted, entries, n, sizeof(wanted), dv_str_compare) : NULL;
+
+    return found ? &found->value : NULL;
+}
+
 const struct dv_str_entry *dv_entry_find(const struct dv_str_entry *entries, size_t n, dv_str key)
 {
     size_t from = 0;

@@ -16,7 +16,7 @@ struct dv_kind;
 
 /* The members of a message that its table lacks, as JSON text: a number that no field has. */
 #define DV_ROW_UNKNOWN 65535u
-/* Of a raw JSON text: as it is, as in the API's protobuf; or packed (pack_fields.h). */
+/* How a raw JSON text is kept: as it is, as in the API's protobuf; or packed (pack_fields.h). */
 #define DV_ROW_RAW 1u
 #define DV_ROW_PACKED 2u
 

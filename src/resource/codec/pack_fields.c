@@ -177,7 +177,7 @@ static void add_name(const struct dv_field *field, dv_str key, bool is_first, st
         (void)put(put(put(put(at, before), mark), name), behind);
 }
 
-/* Without `buf` it only checks. */
+/* Prints the members of an object into `buf`; without one it only checks them. */
 static bool unpack_members(const struct dv_message *message, struct scan *scan, size_t depth,
                            struct dv_buf *buf)
 {

@@ -306,7 +306,8 @@ static void compare_field(const struct dv_field *field, const char *a, const cha
     keep(node, &child, arena);
 }
 
-/* The same struct once more, one object deeper: always there. */
+/* Compares a field that is the same struct once more, one object deeper in JSON, and always
+ * there. */
 static void compare_view(const struct dv_field *field, const char *a, const char *b,
                          struct dv_arena *arena, struct dv_fields *node, struct found *found)
 {

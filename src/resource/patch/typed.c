@@ -19,6 +19,7 @@ static const struct {
     dv_str json;
 } key_defaults[] = {
     {DV_STR_INIT("ContainerPort"), DV_STR_INIT("protocol"), DV_STR_INIT("\"TCP\"")},
+    {DV_STR_INIT("ServicePort"),   DV_STR_INIT("protocol"), DV_STR_INIT("\"TCP\"")},
 };
 
 struct dv_typed dv_typed_root(const struct dv_message *message)

@@ -188,6 +188,39 @@ static void default_runtime_class(struct dv_api_runtime_class *class, struct dv_
         dv_default_quantities(class->overhead->pod_fixed, class->overhead->n_pod_fixed, arena);
 }
 
+static void default_quota(struct dv_api_resource_quota *quota, struct dv_arena *arena)
+{
+    dv_default_quantities(quota->spec.hard, quota->spec.n_hard, arena);
+    dv_default_quantities(quota->status.hard, quota->status.n_hard, arena);
+    dv_default_quantities(quota->status.used, quota->status.n_used, arena);
+}
+
+static void default_rules(struct dv_api_named_rule_with_operations *rules, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        dv_default_str(&rules[i].rule_with_operations.rule.scope, DV_STR("*"));
+}
+
+static void default_match(struct dv_api_match_resources *match, struct dv_arena *arena)
+{
+    if (!match)
+        return;
+    dv_default_str(&match->match_policy, DV_STR("Equivalent"));
+    if (!match->namespace_selector)
+        match->namespace_selector = DV_NEW(arena, struct dv_api_label_selector);
+    if (!match->object_selector)
+        match->object_selector = DV_NEW(arena, struct dv_api_label_selector);
+    default_rules(match->resource_rules, match->n_resource_rules);
+    default_rules(match->exclude_resource_rules, match->n_exclude_resource_rules);
+}
+
+static void default_policy(struct dv_api_validating_admission_policy *policy,
+                           struct dv_arena *arena)
+{
+    dv_default_str(&policy->spec.failure_policy, DV_STR("Fail"));
+    default_match(policy->spec.match_constraints, arena);
+}
+
 static void default_binding(struct dv_api_role_binding *binding)
 {
     dv_default_str(&binding->role_ref.api_group, DV_STR(DV_RBAC_GROUP));
@@ -233,9 +266,42 @@ void dv_default(const struct dv_kind *kind, const struct dv_api_version *version
     case DV_KIND_RUNTIME_CLASS:
         default_runtime_class(value, arena);
         break;
+    case DV_KIND_PRIORITY_CLASS:
+        dv_default_str(&((struct dv_api_priority_class *)value)->preemption_policy,
+                       DV_STR(DV_PREEMPT_LOWER_PRIORITY));
+        break;
+    case DV_KIND_RESOURCE_QUOTA:
+        default_quota(value, arena);
+        break;
+    case DV_KIND_SERVICE:
+        dv_default_service(value, arena);
+        break;
+    case DV_KIND_ENDPOINTS:
+        dv_default_endpoints(value);
+        break;
+    case DV_KIND_ENDPOINT_SLICE:
+        dv_default_endpoint_slice(value, arena);
+        break;
+    case DV_KIND_VALIDATING_POLICY:
+        default_policy(value, arena);
+        break;
+    case DV_KIND_VALIDATING_POLICY_BINDING:
+        default_match(
+            ((struct dv_api_validating_admission_policy_binding *)value)->spec.match_resources,
+            arena);
+        break;
     case DV_KIND_ROLE_BINDING:
     case DV_KIND_CLUSTER_ROLE_BINDING:
         default_binding(value);
+        break;
+    case DV_KIND_DAEMON_SET:
+        dv_default_daemon_set(value, arena);
+        break;
+    case DV_KIND_DEPLOYMENT:
+        dv_default_deployment(value, arena);
+        break;
+    case DV_KIND_REPLICA_SET:
+        dv_default_replica_set(value, arena);
         break;
     case DV_KIND_EVENT:
     case DV_KIND_SERVICE_ACCOUNT:
@@ -244,6 +310,7 @@ void dv_default(const struct dv_kind *kind, const struct dv_api_version *version
     case DV_KIND_CLASS:
     case DV_KIND_ROLE:
     case DV_KIND_CLUSTER_ROLE:
+    case DV_KIND_CONTROLLER_REVISION:
     case DV_N_KINDS:
         break;
     }

@@ -6,8 +6,15 @@
 
 #include "base/str.h"
 
+struct dv_api_daemon_set;
+struct dv_api_deployment;
+struct dv_api_endpoint_slice;
+struct dv_api_endpoints;
 struct dv_api_object_field_selector;
 struct dv_api_pod;
+struct dv_api_pod_spec;
+struct dv_api_replica_set;
+struct dv_api_service;
 struct dv_api_volume;
 struct dv_arena;
 struct dv_quantity_entry;
@@ -19,6 +26,14 @@ static inline void dv_default_str(dv_str *text, dv_str value)
 }
 
 void dv_default_pod(struct dv_api_pod *pod, struct dv_arena *arena);
+/* The defaults of a pod's spec that a template for pods has as well. */
+void dv_default_pod_spec(struct dv_api_pod_spec *spec, struct dv_arena *arena);
+void dv_default_daemon_set(struct dv_api_daemon_set *set, struct dv_arena *arena);
+void dv_default_service(struct dv_api_service *service, struct dv_arena *arena);
+void dv_default_endpoints(struct dv_api_endpoints *endpoints);
+void dv_default_endpoint_slice(struct dv_api_endpoint_slice *slice, struct dv_arena *arena);
+void dv_default_deployment(struct dv_api_deployment *deployment, struct dv_arena *arena);
+void dv_default_replica_set(struct dv_api_replica_set *set, struct dv_arena *arena);
 void dv_default_volume(struct dv_api_volume *volume, struct dv_arena *arena);
 /* Rounds amounts up to thousandths, away from zero: the API has nothing finer. */
 void dv_default_quantities(struct dv_quantity_entry *entries, size_t n, struct dv_arena *arena);

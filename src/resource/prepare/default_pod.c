@@ -122,13 +122,13 @@ static void default_host_ports(struct dv_api_container *containers, size_t n)
                 containers[i].ports[j].host_port = containers[i].ports[j].container_port;
 }
 
-static void default_containers(struct dv_api_container *containers, size_t n, bool is_host_network,
-                               struct dv_arena *arena)
+/* What a pod has and a template for pods does not: requests of what is limited, and ports of the
+ * host. */
+static void default_pod_containers(struct dv_api_container *containers, size_t n,
+                                   bool is_host_network, struct dv_arena *arena)
 {
-    for (size_t i = 0; i < n; i++) {
-        default_container(&containers[i], arena);
+    for (size_t i = 0; i < n; i++)
         default_requests(&containers[i].resources, arena);
-    }
     if (is_host_network)
         default_host_ports(containers, n);
 }
@@ -179,21 +179,20 @@ static void default_pod_ips(struct dv_api_pod_status *status, struct dv_arena *a
         status->pod_ip = status->pod_i_ps[0].ip;
 }
 
-void dv_default_pod(struct dv_api_pod *pod, struct dv_arena *arena)
+void dv_default_pod_spec(struct dv_api_pod_spec *spec, struct dv_arena *arena)
 {
     static const int64_t grace_s = 30;
     static const int64_t shortest_s = 1; /* what a negative one has always meant */
-    struct dv_api_pod_spec *spec = &pod->spec;
 
     for (size_t i = 0; i < spec->n_volumes; i++)
         dv_default_volume(&spec->volumes[i], arena);
-    default_containers(spec->init_containers, spec->n_init_containers, spec->host_network, arena);
-    default_containers(spec->containers, spec->n_containers, spec->host_network, arena);
+    for (size_t i = 0; i < spec->n_init_containers; i++)
+        default_container(&spec->init_containers[i], arena);
+    for (size_t i = 0; i < spec->n_containers; i++)
+        default_container(&spec->containers[i], arena);
     for (size_t i = 0; i < spec->n_ephemeral_containers; i++)
         default_container(&spec->ephemeral_containers[i].ephemeral_container_common, arena);
     dv_default_quantities(spec->overhead, spec->n_overhead, arena);
-    if (!spec->enable_service_links)
-        spec->enable_service_links = &yes;
     dv_default_str(&spec->dns_policy, DV_STR("ClusterFirst"));
     dv_default_str(&spec->restart_policy, DV_STR("Always"));
     dv_default_str(&spec->scheduler_name, DV_STR("default-scheduler"));
@@ -204,6 +203,18 @@ void dv_default_pod(struct dv_api_pod *pod, struct dv_arena *arena)
     else if (*spec->termination_grace_period_seconds < 0)
         spec->termination_grace_period_seconds = &shortest_s;
     default_service_account(spec);
+}
+
+void dv_default_pod(struct dv_api_pod *pod, struct dv_arena *arena)
+{
+    struct dv_api_pod_spec *spec = &pod->spec;
+
+    dv_default_pod_spec(spec, arena);
+    default_pod_containers(spec->init_containers, spec->n_init_containers, spec->host_network,
+                           arena);
+    default_pod_containers(spec->containers, spec->n_containers, spec->host_network, arena);
+    if (!spec->enable_service_links)
+        spec->enable_service_links = &yes;
     default_status(&pod->status, arena);
     default_pod_ips(&pod->status, arena);
 }

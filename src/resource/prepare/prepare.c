@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "resource/prepare/gates.h"
+#include "resource/prepare/prepare_apps.h"
 #include "resource/resource.h"
 
 #define KUBERNETES DV_STR("kubernetes")
@@ -82,12 +83,51 @@ static void create_taint_rule(void *value, const struct dv_prepare *how)
         (struct dv_api_device_taint_rule_status){0};
 }
 
+/* Its generation never changes: nothing of it may. */
+static void create_priority_class(void *value, const struct dv_prepare *how)
+{
+    (void)how;
+    ((struct dv_api_priority_class *)value)->metadata.generation = 1;
+}
+
+static void create_quota(void *value, const struct dv_prepare *how)
+{
+    (void)how;
+    ((struct dv_api_resource_quota *)value)->status = (struct dv_api_resource_quota_status){0};
+}
+
+static void create_service(void *value, const struct dv_prepare *how)
+{
+    dv_service_prepare_create(value, how->arena);
+}
+
+static void create_endpoint_slice(void *value, const struct dv_prepare *how)
+{
+    (void)how;
+    ((struct dv_api_endpoint_slice *)value)->metadata.generation = 1;
+}
+
+static void create_policy(void *value, const struct dv_prepare *how)
+{
+    (void)how;
+    ((struct dv_api_validating_admission_policy *)value)->status =
+        (struct dv_api_validating_admission_policy_status){0};
+}
+
 /* A node keeps its status: a kubelet registers with it. */
 static void (*const creates[DV_N_KINDS])(void *value, const struct dv_prepare *how) = {
     [DV_KIND_POD] = create_pod,
     [DV_KIND_NAMESPACE] = create_namespace,
     [DV_KIND_CLAIM] = create_claim,
     [DV_KIND_TAINT_RULE] = create_taint_rule,
+    [DV_KIND_PRIORITY_CLASS] = create_priority_class,
+    [DV_KIND_RESOURCE_QUOTA] = create_quota,
+    [DV_KIND_DAEMON_SET] = dv_create_daemon_set,
+    [DV_KIND_SERVICE] = create_service,
+    [DV_KIND_ENDPOINT_SLICE] = create_endpoint_slice,
+    [DV_KIND_VALIDATING_POLICY] = create_policy,
+    [DV_KIND_DEPLOYMENT] = dv_create_deployment,
+    [DV_KIND_REPLICA_SET] = dv_create_replica_set,
 };
 
 void dv_prepare_create(const struct dv_kind *kind, void *value, const struct dv_prepare *how)
@@ -280,16 +320,77 @@ static void update_taint_rule_status(void *value, const void *old, const struct 
     keep_meta_for_status(&rule->metadata, &old_rule->metadata);
 }
 
+static void update_quota(void *value, const void *old, const struct dv_prepare *how)
+{
+    (void)how;
+    ((struct dv_api_resource_quota *)value)->status =
+        ((const struct dv_api_resource_quota *)old)->status;
+}
+
+static void update_quota_status(void *value, const void *old, const struct dv_prepare *how)
+{
+    (void)how;
+    ((struct dv_api_resource_quota *)value)->spec =
+        ((const struct dv_api_resource_quota *)old)->spec;
+}
+
+static void update_service(void *value, const void *old, const struct dv_prepare *how)
+{
+    dv_service_prepare_update(value, old, how->arena);
+}
+
+static void update_service_status(void *value, const void *old, const struct dv_prepare *how)
+{
+    (void)how;
+    ((struct dv_api_service *)value)->spec = ((const struct dv_api_service *)old)->spec;
+}
+
+/* Counts changes of all but the metadata: a slice of endpoints has no spec. */
+static void update_endpoint_slice(void *value, const void *old, const struct dv_prepare *how)
+{
+    struct dv_api_endpoint_slice *slice = value;
+    struct dv_api_endpoint_slice old_copy = *(const struct dv_api_endpoint_slice *)old;
+
+    (void)how;
+    old_copy.metadata = slice->metadata;
+    if (!dv_message_eq(&dv_message_endpoint_slice, slice, &old_copy))
+        slice->metadata.generation++;
+}
+
+static void update_policy(void *value, const void *old, const struct dv_prepare *how)
+{
+    (void)how;
+    ((struct dv_api_validating_admission_policy *)value)->status =
+        ((const struct dv_api_validating_admission_policy *)old)->status;
+}
+
+static void update_policy_status(void *value, const void *old, const struct dv_prepare *how)
+{
+    struct dv_api_validating_admission_policy *policy = value;
+    const struct dv_api_validating_admission_policy *old_policy = old;
+
+    (void)how;
+    policy->spec = old_policy->spec;
+    keep_meta_for_status(&policy->metadata, &old_policy->metadata);
+}
+
 /* What an update of the object keeps of the old one, and what one of its status keeps. */
 static const struct {
     void (*main)(void *value, const void *old, const struct dv_prepare *how);
     void (*status)(void *value, const void *old, const struct dv_prepare *how);
 } updates[DV_N_KINDS] = {
-    [DV_KIND_POD] = {update_pod,        update_pod_status       },
-    [DV_KIND_NODE] = {update_node,       update_node_status      },
-    [DV_KIND_NAMESPACE] = {update_namespace,  update_namespace_status },
-    [DV_KIND_CLAIM] = {update_claim,      update_claim_status     },
-    [DV_KIND_TAINT_RULE] = {update_taint_rule, update_taint_rule_status},
+    [DV_KIND_POD] = {update_pod,            update_pod_status           },
+    [DV_KIND_NODE] = {update_node,           update_node_status          },
+    [DV_KIND_NAMESPACE] = {update_namespace,      update_namespace_status     },
+    [DV_KIND_CLAIM] = {update_claim,          update_claim_status         },
+    [DV_KIND_TAINT_RULE] = {update_taint_rule,     update_taint_rule_status    },
+    [DV_KIND_RESOURCE_QUOTA] = {update_quota,          update_quota_status         },
+    [DV_KIND_DAEMON_SET] = {dv_update_daemon_set,  dv_update_daemon_set_status },
+    [DV_KIND_SERVICE] = {update_service,        update_service_status       },
+    [DV_KIND_ENDPOINT_SLICE] = {update_endpoint_slice, NULL                        },
+    [DV_KIND_VALIDATING_POLICY] = {update_policy,         update_policy_status        },
+    [DV_KIND_DEPLOYMENT] = {dv_update_deployment,  dv_update_deployment_status },
+    [DV_KIND_REPLICA_SET] = {dv_update_replica_set, dv_update_replica_set_status},
 };
 
 void dv_prepare_update(const struct dv_kind *kind, enum dv_operation operation, void *value,

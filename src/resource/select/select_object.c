@@ -77,9 +77,9 @@ bool dv_object_is_selected(struct dv_object *object, const struct dv_label_selec
     struct dv_str_entry found[N_LABELS_MAX];
     size_t n;
 
-    if (!object->value && !dv_field_selector_reads_rows(fields))
+    if (fields && !object->value && !dv_field_selector_reads_rows(fields))
         (void)dv_object_unpack(object);
-    if (!dv_field_selector_matches(fields, object))
+    if (fields && !dv_field_selector_matches(fields, object))
         return false;
     if (dv_label_selector_is_empty(labels))
         return true;

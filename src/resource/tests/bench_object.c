@@ -66,6 +66,12 @@ static void run_encode(struct work *work)
     work->sum += work->buf.n;
 }
 
+static void run_document(struct work *work)
+{
+    work->sum += dv_json_n(
+        dv_encode_json(work->message, work->object->value, NULL, DV_STR_NONE, work->arena));
+}
+
 static void run_decode_pb(struct work *work)
 {
     void *value = dv_arena_alloc(work->arena, work->message->size, work->message->align);
@@ -191,6 +197,7 @@ static void bench(const char *what, enum dv_kind_id kind, void (*make)(struct dv
         {"parse JSON alone",  run_parse,     false},
         {"read JSON",         run_decode,    false},
         {"write JSON",        run_encode,    false},
+        {"make a document",   run_document,  false},
         {"read protobuf",     run_decode_pb, true },
         {"write protobuf",    run_encode_pb, true },
         {"copy as an object", run_copy,      false},

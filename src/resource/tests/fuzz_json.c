@@ -1,5 +1,6 @@
 /* fuzz_json.c - an object from JSON: printed and read again it is printed the same, and so are its
- * copies, its protobuf, its row in the store, and what comes back from an older version. */
+ * copies, the document that is made of it, its protobuf, its row in the store, and what comes back
+ * from an older version. */
 #include <assert.h>
 
 #include "base/str.h"
@@ -34,6 +35,26 @@ static void check_row(const struct dv_object *object, struct dv_arena *arena)
     dv_object_unref(again);
 }
 
+static dv_str print_doc(const struct dv_json *doc, struct dv_arena *arena)
+{
+    DV_CLEANUP(dv_buf_fini) struct dv_buf buf;
+
+    dv_buf_init(&buf, SIZE_MAX);
+    dv_json_print(doc, NULL, &buf);
+    return dv_str_copy(dv_buf_str(&buf), arena);
+}
+
+/* A document that is made of the struct is the one that is read from its text. */
+static void check_tree(const struct dv_message *message, const void *value, struct dv_arena *arena)
+{
+    struct dv_json *made = dv_encode_json(message, value, NULL, DV_STR_NONE, arena);
+    struct dv_err err;
+    struct dv_json *read = dv_json_parse(encode_text(message, value, arena), NULL, arena, &err);
+
+    assert(read && dv_json_eq(made, read));
+    assert(dv_str_eq(print_doc(made, arena), print_doc(read, arena)));
+}
+
 static void check_object(const struct dv_kind *kind, const void *value, struct dv_arena *arena)
 {
     const struct dv_message *message = kind->versions[0].message;
@@ -44,6 +65,8 @@ static void check_object(const struct dv_kind *kind, const void *value, struct d
     assert(dv_str_eq(encode_text(message, copy, arena), encode_text(message, value, arena)));
     assert(dv_message_eq(message, copy, value));
     assert(dv_message_eq(message, object->value, value));
+    for (size_t i = 0; i < kind->n_versions; i++)
+        check_tree(kind->versions[i].message, value, arena);
     check_row(object, arena);
     dv_object_unref(object);
 }

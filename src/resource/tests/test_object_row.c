@@ -25,46 +25,79 @@ static const struct {
      "\"readinessProbe\":{\"tcpSocket\":{\"port\":80}},\"future\":{\"x\":[1,null]}}],"
      "\"terminationGracePeriodSeconds\":0,\"securityContext\":{},\"enableServiceLinks\":false},"
      "\"status\":{\"conditions\":[{\"type\":\"PodScheduled\",\"status\":\"True\",\"lastProbeTime\":"
-     "null,\"lastTransitionTime\":\"2024-01-01T00:00:00Z\"}]}}"                                       },
+     "null,\"lastTransitionTime\":\"2024-01-01T00:00:00Z\"}]}}"                                                   },
     {DV_KIND_CLAIM,
      "{\"metadata\":{\"name\":\"c\",\"resourceVersion\":\"18446744073709551615\"},\"spec\":{"
      "\"devices\":{\"requests\":null,\"config\":[{\"opaque\":{\"driver\":\"d\",\"parameters\":{"
      "\"a\":[1,{}]}}}]}},"
      "\"status\":{\"allocation\":{\"devices\":{\"results\":[{\"request\":\"r\",\"driver\":\"d\","
      "\"pool\":\"p\",\"device\":\"x\",\"adminAccess\":false}]}},\"devices\":[{\"driver\":\"d\","
-     "\"pool\":\"p\",\"device\":\"x\",\"conditions\":null,\"data\":{\"f:spec\":{}}}]}}"               },
+     "\"pool\":\"p\",\"device\":\"x\",\"conditions\":null,\"data\":{\"f:spec\":{}}}]}}"                           },
     {DV_KIND_SECRET,
      "{\"metadata\":{\"name\":\"s\",\"resourceVersion\":\"1\"},\"data\":{\"a\":\"\",\"b\":\"AAE=\"}"
-     "}"                                                                                              },
+     "}"                                                                                                          },
     {DV_KIND_LEASE,
      "{\"metadata\":{\"name\":\"l\",\"resourceVersion\":\"1\"},\"spec\":{\"holderIdentity\":\"\","
-     "\"renewTime\":\"2024-01-01T00:00:00.000001Z\"}}"                                                },
+     "\"renewTime\":\"2024-01-01T00:00:00.000001Z\"}}"                                                            },
+    {DV_KIND_RESOURCE_QUOTA,
+     "{\"metadata\":{\"name\":\"q\",\"resourceVersion\":\"1\"},\"spec\":{\"hard\":{"
+     "\"pods\":\"5\"},\"scopes\":[\"BestEffort\"],\"scopeSelector\":{\"matchExpressions\":[{"
+     "\"scopeName\":\"PriorityClass\",\"operator\":\"In\",\"values\":[\"a\"]}]}},\"status\":{"
+     "\"hard\":{\"pods\":\"5\"},\"used\":{\"pods\":\"1\"}}}"                                                      },
+    {DV_KIND_SERVICE,
+     "{\"metadata\":{\"name\":\"s\",\"resourceVersion\":\"1\"},\"spec\":{\"ports\":[{"
+     "\"port\":80,\"targetPort\":\"web\"}],\"selector\":{\"a\":\"b\"},\"clusterIP\":"
+     "\"10.96.0.2\",\"clusterIPs\":[\"10.96.0.2\"]},\"status\":{\"loadBalancer\":{}}}"                            },
+    {DV_KIND_ENDPOINT_SLICE,
+     "{\"metadata\":{\"name\":\"s\",\"resourceVersion\":\"1\"},\"addressType\":\"IPv4\","
+     "\"endpoints\":[{\"addresses\":[\"10.0.0.1\"],\"conditions\":{\"ready\":false}}],"
+     "\"ports\":[{\"name\":\"\",\"port\":0}]}"                                                                    },
+    {DV_KIND_VALIDATING_POLICY,
+     "{\"metadata\":{\"name\":\"p\",\"resourceVersion\":\"1\"},\"spec\":{\"paramKind\":{"
+     "\"apiVersion\":\"v1\",\"kind\":\"X\"},\"matchConstraints\":{\"namespaceSelector\":{},"
+     "\"resourceRules\":[{\"resourceNames\":[\"n\"],\"operations\":[\"*\"],\"apiGroups\":[\"\"],"
+     "\"apiVersions\":[\"v1\"],\"resources\":[\"pods\"],\"scope\":\"*\"}],\"matchPolicy\":"
+     "\"Exact\"}"
+     ",\"validations\":[{\"expression\":\"true\",\"message\":\"m\",\"reason\":\"Invalid\","
+     "\"messageExpression\":\"x\"}],\"failurePolicy\":\"Fail\",\"auditAnnotations\":[{\"key\":"
+     "\"k\","
+     "\"valueExpression\":\"v\"}],\"matchConditions\":[{\"name\":\"c\",\"expression\":\"true\"}],"
+     "\"variables\":[{\"name\":\"v\",\"expression\":\"1\"}]},\"status\":{\"observedGeneration\":1,"
+     "\"typeChecking\":{\"expressionWarnings\":[{\"fieldRef\":\"f\",\"warning\":\"w\"}]}}}"                       },
+    {DV_KIND_VALIDATING_POLICY_BINDING,
+     "{\"metadata\":{\"name\":\"b\",\"resourceVersion\":\"1\"},\"spec\":{\"policyName\":\"p\","
+     "\"paramRef\":{\"name\":\"a\",\"namespace\":\"ns\",\"parameterNotFoundAction\":\"Deny\"},"
+     "\"validationActions\":[\"Deny\"]}}"                                                                         },
+    {DV_KIND_PRIORITY_CLASS,
+     "{\"metadata\":{\"name\":\"p\",\"resourceVersion\":\"1\"},\"value\":-5,"
+     "\"globalDefault\":true,\"description\":\"for what can "
+     "wait\",\"preemptionPolicy\":\"Never\"}"                                                                     },
     {DV_KIND_RUNTIME_CLASS,
      "{\"metadata\":{\"name\":\"r\",\"resourceVersion\":\"1\"},\"handler\":\"runc\","
      "\"overhead\":{\"podFixed\":{\"cpu\":\"250m\"}},\"scheduling\":{\"nodeSelector\":{"
-     "\"a\":\"b\"},\"tolerations\":[{\"key\":\"k\",\"operator\":\"Exists\"}]}}"                       },
+     "\"a\":\"b\"},\"tolerations\":[{\"key\":\"k\",\"operator\":\"Exists\"}]}}"                                   },
     {DV_KIND_CLUSTER_ROLE,
      "{\"metadata\":{\"name\":\"r:x\",\"resourceVersion\":\"1\"},\"rules\":[{\"verbs\":[\"*\"],"
      "\"apiGroups\":[\"\"],\"resources\":[\"pods/log\"],\"resourceNames\":[\"p\"]},{\"verbs\":["
      "\"get\"],\"nonResourceURLs\":[\"/x/*\"]}],\"aggregationRule\":{\"clusterRoleSelectors\":[{"
-     "\"matchLabels\":{\"a\":\"b\"}}]}}"                                                              },
-    {DV_KIND_ROLE,          "{\"metadata\":{\"name\":\"r\",\"resourceVersion\":\"1\"},\"rules\":null}"},
+     "\"matchLabels\":{\"a\":\"b\"}}]}}"                                                                          },
+    {DV_KIND_ROLE,                      "{\"metadata\":{\"name\":\"r\",\"resourceVersion\":\"1\"},\"rules\":null}"},
     {DV_KIND_ROLE_BINDING,
      "{\"metadata\":{\"name\":\"b\",\"resourceVersion\":\"1\"},\"subjects\":[{\"kind\":"
      "\"ServiceAccount\",\"name\":\"s\",\"namespace\":\"n\"},{\"kind\":\"User\",\"apiGroup\":"
      "\"rbac.authorization.k8s.io\",\"name\":\"u\"}],\"roleRef\":{\"apiGroup\":"
-     "\"rbac.authorization.k8s.io\",\"kind\":\"Role\",\"name\":\"r\"}}"                               },
+     "\"rbac.authorization.k8s.io\",\"kind\":\"Role\",\"name\":\"r\"}}"                                           },
     {DV_KIND_SLICE,
      "{\"metadata\":{\"name\":\"s\",\"resourceVersion\":\"1\"},\"spec\":{\"driver\":\"d\",\"pool\":"
      "{"
      "\"name\":\"p\",\"generation\":-1,\"resourceSliceCount\":1},\"devices\":[{\"name\":\"a\","
      "\"attributes\":{\"b\":{\"bool\":false},\"i\":{\"int\":0},\"s\":{\"string\":\"\"}}},{\"name\":"
-     "\"\"}]}}"                                                                                       },
+     "\"\"}]}}"                                                                                                   },
     {DV_KIND_EVENT,
      "{\"metadata\":{\"name\":\"e\",\"resourceVersion\":\"1\"},\"involvedObject\":{},\"source\":{},"
      "\"firstTimestamp\":null,\"lastTimestamp\":null,\"eventTime\":null,\"reportingComponent\":"
      "\"\","
-     "\"reportingInstance\":\"\"}"                                                                    },
+     "\"reportingInstance\":\"\"}"                                                                                },
 };
 
 static struct dv_object *object_of(enum dv_kind_id id, const char *text, struct dv_arena *arena)

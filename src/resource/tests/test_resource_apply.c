@@ -228,6 +228,107 @@ static void items_are_told_apart_by_their_keys(void **state)
                "\"k:{\\\"name\\\":\\\"b\\\"}\":{\".\":{},\"f:image\":{},\"f:name\":{}}}}}");
 }
 
+/* What an upgrade of a chart does: the same manager applies another version, and what it no longer
+ * has goes, at every depth, but for what others have applied or set. */
+static void what_an_upgrade_leaves_out_goes_at_every_depth(void **state)
+{
+    static const struct {
+        const char *before; /* applied by the chart */
+        const char *others; /* applied by another; NULL: nothing */
+        const char *after;  /* applied by the chart */
+        const char *live;
+    } rows[] = {
+  /* items of a list in an item of a list */
+        {"{spec: {containers: [{name: c, env: [{name: A, value: '1'}, {name: B, value: '2'}]}]}}",
+         NULL,                                                                                                                          "{spec: {containers: [{name: c, env: [{name: B, value: '3'}]}]}}",
+         "{spec: {containers: [{name: c, env: [{name: B, value: '3'}]}]}}"                                                                                                                                                                                                                    },
+        {"{spec: {containers: [{name: c, env: [{name: A, value: '1'}]}]}}",                             NULL,
+         "{spec: {containers: [{name: c}]}}",                                                                                                                                                                             "{spec: {containers: [{name: c, env: null}]}}"                      },
+        {"{spec: {containers: [{name: c, ports: [{containerPort: 80}, {containerPort: 80, "
+         "protocol: UDP}]}]}}",                                                                NULL,                           "{spec: {containers: [{name: c, ports: [{containerPort: 80, protocol: TCP}]}]}}",
+         "{spec: {containers: [{name: c, ports: [{containerPort: 80, protocol: TCP}]}]}}"                                                                                                                                                                                                     },
+ /* an item goes with all that is its manager's alone */
+        {"{spec: {containers: [{name: c}, {name: d, image: i}]}}",                                      NULL,
+         "{spec: {containers: [{name: c}]}}",                                                                                                                                                                             "{spec: {containers: [{name: c}]}}"                                 },
+ /* and stays for what is another's */
+        {"{spec: {containers: [{name: c}, {name: d, image: i}]}}",
+         "{spec: {containers: [{name: d, workingDir: /w}]}}",                                                                           "{spec: {containers: [{name: c}]}}",
+         "{spec: {containers: [{name: c}, {name: d, workingDir: /w}]}}"                                                                                                                                                                                                                       },
+        {"{spec: {containers: [{name: c, env: [{name: A, value: '1'}]}]}}",
+         "{spec: {containers: [{name: c, env: [{name: B, value: '2'}]}]}}",                                                             "{spec: {containers: [{name: c, env: []}]}}",
+         "{spec: {containers: [{name: c, env: [{name: B, value: '2'}]}]}}"                                                                                                                                                                                                                    },
+ /* what both have applied alike stays for the other */
+        {"{spec: {containers: [{name: c, env: [{name: A, value: '1'}]}]}}",
+         "{spec: {containers: [{name: c, env: [{name: A, value: '1'}]}]}}",                                                             "{spec: {containers: [{name: c}]}}",
+         "{spec: {containers: [{name: c, env: [{name: A, value: '1'}]}]}}"                                                                                                                                                                                                                    },
+ /* members of structs and maps inside of items */
+        {"{spec: {containers: [{name: c, resources: {limits: {cpu: '1', memory: 1Gi}}}]}}",             NULL,
+         "{spec: {containers: [{name: c, resources: {limits: {cpu: '1'}}}]}}",                                                                                                                                            "{spec: {containers: [{name: c, resources: {limits: {cpu: '1'}}}]}}"},
+        {"{spec: {containers: [{name: c, livenessProbe: {grpc: {port: 1}, periodSeconds: 5}}]}}",
+         NULL,                                                                                                                          "{spec: {containers: [{name: c, livenessProbe: {grpc: {port: 1}}}]}}",
+         "{spec: {containers: [{name: c, livenessProbe: {grpc: {port: 1}}}]}}"                                                                                                                                                                                                                },
+        {"{spec: {containers: [{name: c, volumeMounts: [{mountPath: /a, name: v}, {mountPath: /b, "
+         "name: v}]}], volumes: [{name: v, hostPath: {path: /x}}, {name: w, emptyDir: {}}]}}", NULL,
+         "{spec: {containers: [{name: c, volumeMounts: [{mountPath: /b, name: v}]}], volumes: "
+         "[{name: v, hostPath: {path: /y}}]}}",                                                                                                                                                                           "{spec: {containers: [{name: c, volumeMounts: [{mountPath: /b, name: v}]}], volumes: "
+         "[{name: v, hostPath: {path: /y}}]}}"                                                                                                                                                                                                 },
+ /* atomic lists and maps are replaced whole */
+        {"{spec: {tolerations: [{key: a}, {key: b}], nodeSelector: {x: v, z: w}}}",                     NULL,
+         "{spec: {tolerations: [{key: b}], nodeSelector: {z: w}}}",                                                                                                                                                       "{spec: {tolerations: [{key: b}], nodeSelector: {z: w}}}"           },
+        {"{spec: {containers: [{name: c, command: [a, b], args: [x]}]}}",                               NULL,
+         "{spec: {containers: [{name: c, command: [b]}]}}",                                                                                                                                                               "{spec: {containers: [{name: c, command: [b]}]}}"                   },
+ /* labels by key */
+        {"{metadata: {labels: {a: b, c: d}}}",                                                          "{metadata: {labels: {e: f}}}",
+         "{metadata: {labels: {c: x}}}",                                                                                                                                                                                  "{metadata: {labels: {c: x, e: f}}}"                                },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < DV_COUNT(rows); i++) {
+        struct thing thing = pod();
+
+        apply(&thing, "helm", rows[i].before);
+        if (rows[i].others)
+            apply(&thing, "other", rows[i].others);
+        apply(&thing, "helm", rows[i].after);
+        assert_doc(thing.live, rows[i].live);
+    }
+}
+
+/* Which values of another are taken, by place. */
+static void a_conflict_is_told_at_every_depth(void **state)
+{
+    static const struct {
+        const char *live;   /* applied by one */
+        const char *config; /* tried by another */
+        const char *field;  /* what is another's; NULL: there is no conflict */
+    } rows[] = {
+        {"{spec: {containers: [{name: c, env: [{name: A, value: '1'}]}]}}",
+         "{spec: {containers: [{name: c, env: [{name: A, value: '2'}]}]}}",                                                         ".spec.containers[name=\"c\"].env[name=\"A\"].value"                        },
+        {"{spec: {containers: [{name: c, env: [{name: A, value: '1'}]}]}}",
+         "{spec: {containers: [{name: c, env: [{name: A, value: '1'}]}]}}",                                                         NULL                                                                        },
+        {"{spec: {containers: [{name: c, env: [{name: A, value: '1'}]}]}}",
+         "{spec: {containers: [{name: c, env: [{name: B, value: '1'}]}]}}",                                                         NULL                                                                        },
+        {"{spec: {containers: [{name: c, ports: [{containerPort: 80, name: a}]}]}}",
+         "{spec: {containers: [{name: c, ports: [{containerPort: 80, protocol: TCP, name: b}]}]}}",                                 ".spec.containers[name=\"c\"].ports[containerPort=80,protocol=\"TCP\"].name"},
+        {"{spec: {tolerations: [{key: a}]}}",                                        "{spec: {tolerations: [{key: a}, {key: b}]}}",
+         ".spec.tolerations"                                                                                                                                                                                    },
+        {"{spec: {containers: [{name: c, resources: {limits: {cpu: '1'}}}]}}",
+         "{spec: {containers: [{name: c, resources: {limits: {cpu: '2'}}}]}}",                                                      ".spec.containers[name=\"c\"].resources.limits.cpu"                         },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < DV_COUNT(rows); i++) {
+        struct thing thing = pod();
+        struct dv_apply_result result;
+
+        apply(&thing, "one", rows[i].live);
+        result = try_apply(&thing, "other", rows[i].config, false);
+        assert_int_equal(result.n_conflicts, rows[i].field ? 1 : 0);
+        if (rows[i].field)
+            assert_str(result.conflicts[0].field, rows[i].field);
+    }
+}
+
 static void sets_are_owned_value_by_value(void **state)
 {
     struct thing thing = claim();
@@ -415,6 +516,8 @@ int main(void)
         doc_test(the_same_value_is_shared),
         doc_test(force_takes_the_field_over),
         doc_test(items_are_told_apart_by_their_keys),
+        doc_test(what_an_upgrade_leaves_out_goes_at_every_depth),
+        doc_test(a_conflict_is_told_at_every_depth),
         doc_test(sets_are_owned_value_by_value),
         doc_test(a_status_has_owners_of_its_own),
         doc_test(updates_own_what_they_change),

@@ -64,57 +64,106 @@ static const struct {
     const char *object;
     const char *cells;
 } rows[] = {
-    {DV_KIND_NODE,                 "{" META "}",
-     "[x, Unknown, <none>, 60s, '', <none>, <none>, <unknown>, <unknown>, <unknown>]"                                                                                                                },
+    {DV_KIND_NODE,                      "{" META "}",
+     "[x, Unknown, <none>, 60s, '', <none>, <none>, <unknown>, <unknown>, <unknown>]"                                                                                                                     },
     {DV_KIND_NODE,
      "{metadata: {name: x, labels: {node-role.kubernetes.io/b: '', node-role.kubernetes.io/a: '', "
      "kubernetes.io/role: c, node-role.kubernetes.io/: ''}}, spec: {unschedulable: true}, status: "
      "{conditions: [{type: Ready, status: 'False'}], addresses: [{type: Hostname, address: h}, "
      "{type: InternalIP, address: 10.0.0.1}, {type: ExternalIP, address: 1.2.3.4}], nodeInfo: "
-     "{kubeletVersion: v1, osImage: o, kernelVersion: q, containerRuntimeVersion: r}}}",                     "[x, 'NotReady,SchedulingDisabled', 'a,b,c', <unknown>, v1, 10.0.0.1, 1.2.3.4, o, q, r]"},
-    {DV_KIND_NAMESPACE,            "{" META ", status: {phase: Active}}",                                    "[x, Active, 60s]"                                                                      },
+     "{kubeletVersion: v1, osImage: o, kernelVersion: q, containerRuntimeVersion: r}}}",                          "[x, 'NotReady,SchedulingDisabled', 'a,b,c', <unknown>, v1, 10.0.0.1, 1.2.3.4, o, q, r]"},
+    {DV_KIND_NAMESPACE,                 "{" META ", status: {phase: Active}}",                                    "[x, Active, 60s]"                                                                      },
     {DV_KIND_EVENT,
      "{metadata: {name: x}, involvedObject: {kind: Pod, name: p, fieldPath: f}, type: Normal, "
      "reason: R, message: ' m\n', source: {component: c, host: h}, firstTimestamp: "
-     "'2025-12-31T23:50:00Z', lastTimestamp: '2025-12-31T23:59:50Z', count: 3}",                             "[10s, Normal, R, pod/p, f, 'c, h', m, 10m, 3, x]"                                      },
+     "'2025-12-31T23:50:00Z', lastTimestamp: '2025-12-31T23:59:50Z', count: 3}",                                  "[10s, Normal, R, pod/p, f, 'c, h', m, 10m, 3, x]"                                      },
     {DV_KIND_EVENT,
      "{metadata: {name: x}, involvedObject: {kind: Node}, eventTime: "
      "'2025-12-31T23:59:00.000000Z', reportingComponent: rc, series: {count: 7, lastObservedTime: "
-     "'2025-12-31T23:59:59.000000Z'}}",                                                                      "[1s, '', '', node, '', rc, '', 60s, 7, x]"                                             },
-    {DV_KIND_EVENT,                "{metadata: {name: x}}",
-     "[<unknown>, '', '', '', '', '', '', <unknown>, 1, x]"                                                                                                                                          },
-    {DV_KIND_SERVICE_ACCOUNT,      "{" META ", secrets: [{name: s}]}",                                       "[x, 1, 60s]"                                                                           },
-    {DV_KIND_SECRET,               "{" META ", type: Opaque, data: {a: YQ==, b: YQ==}}",                     "[x, Opaque, 2, 60s]"                                                                   },
-    {DV_KIND_CONFIG_MAP,           "{" META ", data: {a: b}, binaryData: {c: YQ==}}",                        "[x, 2, 60s]"                                                                           },
-    {DV_KIND_LEASE,                "{" META ", spec: {holderIdentity: h}}",                                  "[x, h, 60s]"                                                                           },
-    {DV_KIND_LEASE,                "{" META "}",                                                             "[x, '', 60s]"                                                                          },
-    {DV_KIND_CLAIM,                "{" META "}",                                                             "[x, pending, 60s]"                                                                     },
-    {DV_KIND_CLAIM,                "{" META ", status: {allocation: {}}}",                                   "[x, allocated, 60s]"                                                                   },
-    {DV_KIND_CLAIM,                "{" META ", status: {allocation: {}, reservedFor: [{name: p, uid: u}]}}",
-     "[x, 'allocated,reserved', 60s]"                                                                                                                                                                },
-    {DV_KIND_CLAIM,                "{metadata: {name: x, deletionTimestamp: '2026-01-01T00:00:00Z'}}",
-     "[x, deleted, <unknown>]"                                                                                                                                                                       },
+     "'2025-12-31T23:59:59.000000Z'}}",                                                                           "[1s, '', '', node, '', rc, '', 60s, 7, x]"                                             },
+    {DV_KIND_EVENT,                     "{metadata: {name: x}}",
+     "[<unknown>, '', '', '', '', '', '', <unknown>, 1, x]"                                                                                                                                               },
+    {DV_KIND_SERVICE_ACCOUNT,           "{" META ", secrets: [{name: s}]}",                                       "[x, 1, 60s]"                                                                           },
+    {DV_KIND_SECRET,                    "{" META ", type: Opaque, data: {a: YQ==, b: YQ==}}",                     "[x, Opaque, 2, 60s]"                                                                   },
+    {DV_KIND_CONFIG_MAP,                "{" META ", data: {a: b}, binaryData: {c: YQ==}}",                        "[x, 2, 60s]"                                                                           },
+    {DV_KIND_LEASE,                     "{" META ", spec: {holderIdentity: h}}",                                  "[x, h, 60s]"                                                                           },
+    {DV_KIND_LEASE,                     "{" META "}",                                                             "[x, '', 60s]"                                                                          },
+    {DV_KIND_CLAIM,                     "{" META "}",                                                             "[x, pending, 60s]"                                                                     },
+    {DV_KIND_CLAIM,                     "{" META ", status: {allocation: {}}}",                                   "[x, allocated, 60s]"                                                                   },
+    {DV_KIND_CLAIM,                     "{" META ", status: {allocation: {}, reservedFor: [{name: p, uid: u}]}}",
+     "[x, 'allocated,reserved', 60s]"                                                                                                                                                                     },
+    {DV_KIND_CLAIM,                     "{metadata: {name: x, deletionTimestamp: '2026-01-01T00:00:00Z'}}",
+     "[x, deleted, <unknown>]"                                                                                                                                                                            },
     {DV_KIND_CLAIM,
      "{metadata: {name: x, deletionTimestamp: '2026-01-01T00:00:00Z'}, status: {allocation: {}, "
-     "reservedFor: [{uid: u}]}}",                                                                            "[x, 'deleted,allocated,reserved', <unknown>]"                                          },
-    {DV_KIND_TEMPLATE,             "{" META "}",                                                             "[x, 60s]"                                                                              },
-    {DV_KIND_CLASS,                "{" META "}",                                                             "[x, 60s]"                                                                              },
-    {DV_KIND_SLICE,                "{" META ", spec: {driver: d, nodeName: k, pool: {name: p}}}",
-     "[x, k, d, p, 60s]"                                                                                                                                                                             },
-    {DV_KIND_SLICE,                "{" META ", spec: {driver: d, allNodes: true, pool: {name: p}}}",
-     "[x, '', d, p, 60s]"                                                                                                                                                                            },
+     "reservedFor: [{uid: u}]}}",                                                                                 "[x, 'deleted,allocated,reserved', <unknown>]"                                          },
+    {DV_KIND_TEMPLATE,                  "{" META "}",                                                             "[x, 60s]"                                                                              },
+    {DV_KIND_CLASS,                     "{" META "}",                                                             "[x, 60s]"                                                                              },
+    {DV_KIND_SLICE,                     "{" META ", spec: {driver: d, nodeName: k, pool: {name: p}}}",
+     "[x, k, d, p, 60s]"                                                                                                                                                                                  },
+    {DV_KIND_SLICE,                     "{" META ", spec: {driver: d, allNodes: true, pool: {name: p}}}",
+     "[x, '', d, p, 60s]"                                                                                                                                                                                 },
     {DV_KIND_TAINT_RULE,
      "{" META ", spec: {taint: {key: q, value: v, effect: NoExecute, timeAdded: "
-     "'2025-12-31T23:59:30Z'}}}",                                                                            "[x, q, v, NoExecute, 30s, 60s]"                                                        },
-    {DV_KIND_ROLE,                 "{" META ", rules: []}",                                                  "[x, '2025-12-31T23:59:00Z']"                                                           },
-    {DV_KIND_CLUSTER_ROLE,         "{" META ", rules: []}",                                                  "[x, '2025-12-31T23:59:00Z']"                                                           },
+     "'2025-12-31T23:59:30Z'}}}",                                                                                 "[x, q, v, NoExecute, 30s, 60s]"                                                        },
+    {DV_KIND_ROLE,                      "{" META ", rules: []}",                                                  "[x, '2025-12-31T23:59:00Z']"                                                           },
+    {DV_KIND_CLUSTER_ROLE,              "{" META ", rules: []}",                                                  "[x, '2025-12-31T23:59:00Z']"                                                           },
     {DV_KIND_ROLE_BINDING,
      "{" META
      ", roleRef: {kind: Role, name: r}, subjects: [{kind: User, name: a}, {kind: User, name: "
-     "b}, {kind: Group, name: g}, {kind: ServiceAccount, name: s, namespace: ns}]}",                         "[x, Role/r, 60s, 'a, b', g, ns/s]"                                                     },
-    {DV_KIND_CLUSTER_ROLE_BINDING, "{" META ", roleRef: {kind: ClusterRole, name: r}}",
-     "[x, ClusterRole/r, 60s, '', '', '']"                                                                                                                                                           },
-    {DV_KIND_RUNTIME_CLASS,        "{" META ", handler: runc}",                                              "[x, runc, 60s]"                                                                        },
+     "b}, {kind: Group, name: g}, {kind: ServiceAccount, name: s, namespace: ns}]}",                              "[x, Role/r, 60s, 'a, b', g, ns/s]"                                                     },
+    {DV_KIND_CLUSTER_ROLE_BINDING,      "{" META ", roleRef: {kind: ClusterRole, name: r}}",
+     "[x, ClusterRole/r, 60s, '', '', '']"                                                                                                                                                                },
+    {DV_KIND_DAEMON_SET,
+     "{" META
+     ", spec: {selector: {matchLabels: {z: w, a: b}, matchExpressions: [{key: k, operator: "
+     "In, values: [w, v]}, {key: l, operator: DoesNotExist}]}, template: {spec: {nodeSelector: {m: "
+     "o}, containers: [{name: c, image: i}, {name: d, image: j}]}}}, status: "
+     "{desiredNumberScheduled: 5, currentNumberScheduled: 4, numberReady: 3, "
+     "updatedNumberScheduled: 2, numberAvailable: 1}}",                                                           "[x, 5, 4, 3, 2, 1, m=o, 60s, 'c,d', 'i,j', 'a=b,k in (v,w),!l,z=w']"                   },
+    {DV_KIND_DEPLOYMENT,
+     "{" META
+     ", spec: {replicas: 3, selector: {matchLabels: {a: b}}, template: {spec: {containers: "
+     "[{name: c, image: i}]}}}, status: {readyReplicas: 2, updatedReplicas: 1}}",                                 "[x, 2/3, 1, 0, 60s, c, i, a=b]"                                                        },
+    {DV_KIND_REPLICA_SET,
+     "{" META
+     ", spec: {replicas: 3, selector: {matchLabels: {a: b}}, template: {spec: {containers: "
+     "[{name: c, image: i}]}}}, status: {replicas: 2, readyReplicas: 1}}",                                        "[x, 3, 2, 1, 60s, c, i, a=b]"                                                          },
+    {DV_KIND_CONTROLLER_REVISION,
+     "{metadata: {name: x, creationTimestamp: '2025-12-31T23:59:00Z', ownerReferences: "
+     "[{apiVersion: apps/v1, kind: DaemonSet, name: d, uid: u, controller: true}]}, data: {}, "
+     "revision: 3}",                                                                                              "[x, daemonset.apps/d, 3, 60s]"                                                         },
+    {DV_KIND_CONTROLLER_REVISION,       "{" META ", revision: 1}",                                                "[x, <none>, 1, 60s]"                                                                   },
+    {DV_KIND_PRIORITY_CLASS,            "{" META ", value: 5, preemptionPolicy: Never}",
+     "[x, 5, false, 60s, Never]"                                                                                                                                                                          },
+    {DV_KIND_RESOURCE_QUOTA,
+     "{" META ", status: {hard: {pods: 4, limits.cpu: 2, secrets: 1}, used: {pods: 1}}}",
+     "[x, 'pods: 1/4, secrets: 0/1', 'limits.cpu: 0/2', 60s]"                                                                                                                                             },
+    {DV_KIND_SERVICE,
+     "{" META
+     ", spec: {type: NodePort, clusterIP: 10.96.0.2, selector: {a: b, c: d}, ports: [{port: "
+     "80, nodePort: 30000, protocol: TCP}, {port: 53, protocol: UDP}]}}",                                         "[x, NodePort, 10.96.0.2, <none>, '80:30000/TCP,53/UDP', 60s, 'a=b,c=d']"               },
+    {DV_KIND_SERVICE,                   "{" META ", spec: {type: ExternalName, externalName: a.b}}",
+     "[x, ExternalName, <none>, a.b, <none>, 60s, <none>]"                                                                                                                                                },
+    {DV_KIND_SERVICE,
+     "{" META ", spec: {type: LoadBalancer, externalIPs: [192.0.2.1]}, status: {loadBalancer: "
+     "{ingress: [{hostname: h}]}}}",                                                                              "[x, LoadBalancer, <none>, 'h,192.0.2.1', <none>, 60s, <none>]"                         },
+    {DV_KIND_ENDPOINTS,
+     "{" META
+     ", subsets: [{addresses: [{ip: 10.0.0.1}, {ip: 'fd00::1'}], ports: [{port: 80}, {port: "
+     "81}]}]}",                                                                                                   "[x, '10.0.0.1:80,[fd00::1]:80,10.0.0.1:81 + 1 more...', 60s]"                          },
+    {DV_KIND_ENDPOINT_SLICE,
+     "{" META ", addressType: IPv4, endpoints: [{addresses: [10.0.0.1]}], ports: [{port: 80}, {}]}",
+     "[x, IPv4, '80,*', 10.0.0.1, 60s]"                                                                                                                                                                   },
+    {DV_KIND_ENDPOINT_SLICE,            "{" META ", addressType: FQDN}",                                          "[x, FQDN, <unset>, <unset>, 60s]"                                                      },
+    {DV_KIND_RUNTIME_CLASS,             "{" META ", handler: runc}",                                              "[x, runc, 60s]"                                                                        },
+    {DV_KIND_VALIDATING_POLICY,
+     "{" META ", spec: {paramKind: {apiVersion: v1, kind: ConfigMap}, validations: [{expression: "
+     "'true'}]}}",                                                                                                "[x, 1, v1/ConfigMap, 60s]"                                                             },
+    {DV_KIND_VALIDATING_POLICY_BINDING,
+     "{" META ", spec: {policyName: p, paramRef: {name: a, namespace: ns}}}",                                     "[x, p, ns/a, 60s]"                                                                     },
+    {DV_KIND_VALIDATING_POLICY_BINDING, "{" META ", spec: {policyName: p}}",
+     "[x, p, <unset>, 60s]"                                                                                                                                                                               },
 };
 
 static void every_kind_has_its_row(void **state)

@@ -329,6 +329,344 @@ static void checks_cluster_bindings(void **state)
     check_refusals(&created, rows, DV_COUNT(rows));
 }
 
+/* -- Quotas and priorities ------------------------------------------------------------------ */
+
+static void checks_services(void **state)
+{
+    static const char base[] =
+        "{metadata: {name: s, namespace: ns, resourceVersion: '1'}, spec: {type: ClusterIP, "
+        "sessionAffinity: None, clusterIP: 10.96.0.2, clusterIPs: [10.96.0.2], ports: [{port: 80, "
+        "protocol: TCP, targetPort: 80}]}}";
+    static const struct subject created = {DV_KIND_SERVICE, DV_CREATE, base};
+    static const struct refusal rows[] = {
+        {"",                                                             ""                                                                     },
+        {"{metadata: {name: 1s}}",                                       "metadata.name:Invalid"                                                },
+        {"{spec: {ports: []}}",                                          "spec.ports:Required"                                                  },
+        {"{spec: {ports: [], clusterIP: None, clusterIPs: [None]}}",     ""                                                                     },
+        {"{spec: {ports: [{port: 0, protocol: X, targetPort: 70000}]}}",
+         "spec.ports[0].port:Invalid spec.ports[0].protocol:NotSupported "
+         "spec.ports[0].targetPort:Invalid"                                                                                                     },
+        {"{spec: {ports: [{port: 1, protocol: TCP, targetPort: web}, {port: 1, protocol: TCP, "
+         "targetPort: 1, name: b}]}}",                          "spec.ports[0].name:Required spec.ports[1]:Duplicate"                  },
+        {"{spec: {ports: [{port: 1, protocol: TCP, targetPort: a--b, name: a}, {port: 1, protocol: "
+         "UDP, targetPort: '99', name: a, nodePort: 5}]}}",     "spec.ports[0].targetPort:Invalid spec.ports[1].name:Duplicate "
+         "spec.ports[1].targetPort:Invalid spec.ports[1].nodePort:Forbidden"},
+        {"{spec: {type: X, sessionAffinity: Z}}",
+         "spec.sessionAffinity:NotSupported spec.type:NotSupported"                                                                             },
+        {"{spec: {clusterIP: a, clusterIPs: [a]}}",                      "spec.clusterIPs[0]:Invalid"                                           },
+        {"{spec: {clusterIP: 10.96.0.3}}",                               "spec.clusterIPs:Invalid"                                              },
+        {"{spec: {type: ExternalName}}",                                 "spec.clusterIPs:Forbidden spec.externalName:Required"                 },
+        {"{spec: {selector: {'a b': c}}}",                               "spec.selector:Invalid"                                                },
+    };
+
+    (void)state;
+    check_refusals(&created, rows, DV_COUNT(rows));
+}
+
+static void a_service_keeps_its_address(void **state)
+{
+    static const char base[] =
+        "{metadata: {name: s, namespace: ns, resourceVersion: '1'}, spec: {type: ClusterIP, "
+        "sessionAffinity: None, clusterIP: 10.96.0.2, clusterIPs: [10.96.0.2], ports: [{port: 80, "
+        "protocol: TCP, targetPort: 80}]}}";
+    static const struct subject updated = {DV_KIND_SERVICE, DV_UPDATE, base};
+    static const struct refusal rows[] = {
+        {"",                                                        ""                          },
+        {"{spec: {clusterIP: 10.96.0.3, clusterIPs: [10.96.0.3]}}", "spec.clusterIPs[0]:Invalid"},
+    };
+
+    (void)state;
+    check_refusals(&updated, rows, DV_COUNT(rows));
+}
+
+static void checks_endpoints(void **state)
+{
+    static const char base[] =
+        "{metadata: {name: s, namespace: ns, resourceVersion: '1'}, subsets: [{addresses: [{ip: "
+        "127.0.0.1}], ports: [{port: 80, protocol: TCP}]}]}";
+    static const struct subject created = {DV_KIND_ENDPOINTS, DV_CREATE, base};
+    static const struct refusal rows[] = {
+        {"",                                      ""                                                                                  },
+        {"{subsets: [{}]}",                       "subsets[0]:Required"                                                               },
+        {"{subsets: [{addresses: [{ip: x, hostname: A}], ports: [{port: 0, protocol: TCP}, {port: "
+         "1, protocol: X, name: A}]}]}", "subsets[0].addresses[0].ip:Invalid subsets[0].addresses[0].hostname:Invalid "
+         "subsets[0].ports[0].name:Required subsets[0].ports[0].port:Invalid "
+         "subsets[0].ports[1].name:Invalid subsets[0].ports[1].protocol:NotSupported"},
+    };
+
+    (void)state;
+    check_refusals(&created, rows, DV_COUNT(rows));
+}
+
+static void checks_slices_of_endpoints(void **state)
+{
+    static const char base[] =
+        "{metadata: {name: s, namespace: ns, resourceVersion: '1'}, addressType: IPv4, endpoints: "
+        "[{addresses: [10.0.0.1]}], ports: [{name: '', port: 80, protocol: TCP}]}";
+    static const struct subject created = {DV_KIND_ENDPOINT_SLICE, DV_CREATE, base};
+    static const struct refusal rows[] = {
+        {"",                                                            ""                                 },
+        {"{addressType: ''}",                                           "addressType:Required"             },
+        {"{addressType: IPv6}",                                         "endpoints[0].addresses[0]:Invalid"},
+        {"{addressType: FQDN, endpoints: [{addresses: [a.b]}]}",        ""                                 },
+        {"{endpoints: [{}]}",                                           "endpoints[0].addresses:Required"  },
+        {"{ports: [{name: a, protocol: TCP}, {name: a, protocol: X}]}",
+         "ports[1].name:Duplicate ports[1].protocol:NotSupported"                                          },
+    };
+
+    (void)state;
+    check_refusals(&created, rows, DV_COUNT(rows));
+}
+
+static void checks_quotas(void **state)
+{
+    static const char base[] =
+        "{metadata: {name: q, namespace: ns, resourceVersion: '1'}, spec: {hard: {pods: 1}}}";
+    static const struct subject created = {DV_KIND_RESOURCE_QUOTA, DV_CREATE, base};
+    static const struct refusal rows[] = {
+        {"",                                                                                        ""                             },
+        {"{spec: {hard: {cpu: 1, requests.hugepages-2Mi: 1Gi, limits.ephemeral-storage: 1}}}",      ""                             },
+        {"{spec: {hard: {storage: 1}}}",                                                            "spec.hard[storage]:Invalid"   },
+        {"{spec: {hard: {count/pods: 500m}}}",                                                      "spec.hard[count/pods]:Invalid"},
+        {"{spec: {scopes: [BestEffort, NotBestEffort]}}",                                           "spec.scopes:Invalid"          },
+        {"{spec: {scopes: [Terminating], hard: {secrets: 1, a.b/c: 1}}}",                           "spec.scopes:Invalid"          },
+        {"{spec: {scopes: [A, A, A, A, A, A, A, A, A, A, A, A, A, A, A, A, A]}}",
+         "spec.scopes:TooMany"                                                                                                     },
+        {"{spec: {scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: In}]}}}",
+         "spec.scopeSelector.matchExpressions.values:Required"                                                                     },
+        {"{spec: {scopeSelector: {matchExpressions: [{scopeName: BestEffort, operator: In, values: "
+         "[a]}, {scopeName: X, operator: Z}, {scopeName: PriorityClass, operator: Exists, values: "
+         "[a]}]}}}",                                                                       "spec.scopeSelector.matchExpressions.operator:Invalid "
+         "spec.scopeSelector.matchExpressions.scopeName:Invalid "
+         "spec.scopeSelector.matchExpressions.operator:Invalid "
+         "spec.scopeSelector.matchExpressions.values:Invalid"                                         },
+    };
+
+    (void)state;
+    check_refusals(&created, rows, DV_COUNT(rows));
+}
+
+static void checks_priority_classes(void **state)
+{
+    static const char base[] = "{metadata: {name: p, resourceVersion: '1'}, value: 5}";
+    static const struct subject created = {DV_KIND_PRIORITY_CLASS, DV_CREATE, base};
+    static const struct subject updated = {DV_KIND_PRIORITY_CLASS, DV_UPDATE, base};
+    static const struct refusal rows[] = {
+        {"",                                                            ""                             },
+        {"{value: 1000000001}",                                         "value:Forbidden"              },
+        {"{preemptionPolicy: Sometimes}",                               "preemptionPolicy:NotSupported"},
+        {"{metadata: {name: system-node-critical}, value: 2000001000}", ""                             },
+        {"{metadata: {name: system-mine}}",                             "metadata.name:Forbidden"      },
+        {"{metadata: {name: system-node-critical}}",                    "metadata.name:Forbidden"      },
+    };
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+
+    (void)state;
+    check_refusals(&created, rows, DV_COUNT(rows));
+    assert_str(problem_texts(&updated, "{value: 6, preemptionPolicy: Never}", NULL, arena),
+               "value: Forbidden: may not be changed in an update.\n"
+               "preemptionPolicy: Invalid value: \"Never\": field is immutable");
+}
+
+/* -- What makes pods ------------------------------------------------------------------------ */
+
+static void checks_daemon_sets(void **state)
+{
+    static const char base[] =
+        "{metadata: {name: d, namespace: ns, resourceVersion: '1'}, spec: {selector: {matchLabels: "
+        "{a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: "
+        "i}]}}}}";
+    static const struct subject created = {DV_KIND_DAEMON_SET, DV_CREATE, base};
+    static const struct subject updated = {DV_KIND_DAEMON_SET, DV_UPDATE, base};
+    static const struct refusal rows[] = {
+        {"",                                                                                     ""                                 },
+        {"{spec: {updateStrategy: {rollingUpdate: {maxUnavailable: 100%}}}}",                    ""                                 },
+        {"{spec: {updateStrategy: {rollingUpdate: {maxUnavailable: 0, maxSurge: 10%}}}}",        ""                                 },
+        {"{spec: {updateStrategy: {rollingUpdate: {maxUnavailable: 101%}}}}",
+         "spec.updateStrategy.rollingUpdate.maxUnavailable:Invalid"                                                                 },
+        {"{spec: {updateStrategy: {rollingUpdate: {maxUnavailable: x}}}}",
+         "spec.updateStrategy.rollingUpdate.maxUnavailable:Invalid "
+         "spec.updateStrategy.rollingUpdate.maxUnavailable:Required"                                                                },
+        {"{spec: {updateStrategy: {rollingUpdate: {maxUnavailable: -1}}}}",
+         "spec.updateStrategy.rollingUpdate.maxUnavailable:Invalid"                                                                 },
+        {"{spec: {updateStrategy: {type: Recreate}}}",                                           "spec.updateStrategy:NotSupported" },
+        {"{spec: {selector: {matchExpressions: [{key: a, operator: Is}]}}}",
+         "spec.selector.matchExpressions[0].operator:Invalid "
+         "spec.template.metadata.labels:Invalid"                                                                                    },
+        {"{spec: {template: {metadata: {labels: {'a b': c}}}}}",                                 "spec.template.labels:Invalid"     },
+        {"{spec: {template: {spec: {containers: [{name: c, image: i}, {name: c, image: i}]}}}}",
+         "spec.template.spec.containers[1].name:Duplicate"                                                                          },
+        {"{spec: {template: {spec: {ephemeralContainers: [{name: e, image: i}]}}}}",
+         "spec.template.spec.ephemeralContainers:Forbidden"                                                                         },
+        {"{spec: {revisionHistoryLimit: -1}}",                                                   "spec.revisionHistoryLimit:Invalid"},
+    };
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+
+    (void)state;
+    check_refusals(&created, rows, DV_COUNT(rows));
+    assert_str(problem_texts(&updated,
+                             "{spec: {selector: {matchLabels: {c: d}}, template: {metadata: "
+                             "{labels: {c: d}}}}}",
+                             NULL, arena),
+               "spec.selector: Invalid value: {\"matchLabels\":{\"a\":\"b\",\"c\":\"d\"}}: "
+               "field is immutable");
+}
+
+static void checks_deployments(void **state)
+{
+    static const char base[] =
+        "{metadata: {name: d, namespace: ns, resourceVersion: '1'}, spec: {selector: {matchLabels: "
+        "{a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: "
+        "i}]}}}}";
+    static const struct subject created = {DV_KIND_DEPLOYMENT, DV_CREATE, base};
+    static const struct subject told = {DV_KIND_DEPLOYMENT, DV_UPDATE_STATUS, base};
+    static const struct subject set = {DV_KIND_REPLICA_SET, DV_CREATE, base};
+    static const struct refusal rows[] = {
+        {"",                                                                       ""                          },
+        {"{spec: {replicas: -1}}",                                                 "spec.replicas:Invalid"     },
+        {"{spec: {strategy: {type: Recreate}}}",                                   ""                          },
+        {"{spec: {strategy: {type: Other}}}",                                      "spec.strategy:NotSupported"},
+        {"{spec: {strategy: {rollingUpdate: {maxSurge: 0%, maxUnavailable: 0}}}}",
+         "spec.strategy.rollingUpdate.maxUnavailable:Invalid"                                                  },
+        {"{spec: {strategy: {rollingUpdate: {maxSurge: 500%}}}}",                  ""                          },
+        {"{spec: {progressDeadlineSeconds: 3, minReadySeconds: 3}}",
+         "spec.progressDeadlineSeconds:Invalid"                                                                },
+        {"{spec: {template: {spec: {restartPolicy: Never}}}}",
+         "spec.template.spec.restartPolicy:NotSupported"                                                       },
+    };
+    static const struct refusal statuses[] = {
+        {"{status: {replicas: 2, updatedReplicas: 2, readyReplicas: 2, availableReplicas: 2}}", ""},
+        {"{status: {replicas: 1, readyReplicas: 1, availableReplicas: 2}}",
+         "status.availableReplicas:Invalid status.availableReplicas:Invalid"                      },
+    };
+    static const struct refusal of_sets[] = {
+        {"",                                                       ""                     },
+        {"{spec: {replicas: -1}}",                                 "spec.replicas:Invalid"},
+        {"{spec: {template: {spec: {activeDeadlineSeconds: 5}}}}",
+         "spec.template.spec.activeDeadlineSeconds:Forbidden"                             },
+    };
+
+    (void)state;
+    check_refusals(&created, rows, DV_COUNT(rows));
+    check_refusals(&told, statuses, DV_COUNT(statuses));
+    check_refusals(&set, of_sets, DV_COUNT(of_sets));
+}
+
+static void checks_controller_revisions(void **state)
+{
+    static const char base[] = "{metadata: {name: r, namespace: ns, resourceVersion: '1'}, data: "
+                               "{a: 1}, revision: 1}";
+    static const struct subject created = {DV_KIND_CONTROLLER_REVISION, DV_CREATE, base};
+    static const struct subject updated = {DV_KIND_CONTROLLER_REVISION, DV_UPDATE, base};
+    static const struct refusal rows[] = {
+        {"",               ""                },
+        {"{revision: -1}", "revision:Invalid"},
+        {"{data: null}",   "data:Required"   },
+    };
+    static const struct refusal changes[] = {
+        {"{revision: 2}",  ""            },
+        {"{data: {a: 2}}", "data:Invalid"},
+    };
+
+    (void)state;
+    check_refusals(&created, rows, DV_COUNT(rows));
+    check_refusals(&updated, changes, DV_COUNT(changes));
+}
+
+/* -- Admission policies --------------------------------------------------------------------- */
+
+static void checks_policies(void **state)
+{
+    static const char base[] =
+        "{metadata: {name: p, resourceVersion: '1'}, spec: {failurePolicy: Fail, matchConstraints: "
+        "{matchPolicy: Exact, resourceRules: [{operations: [CREATE], apiGroups: [''], apiVersions: "
+        "[v1], resources: [pods]}]}, validations: [{expression: 'true'}]}}";
+    static const struct subject created = {DV_KIND_VALIDATING_POLICY, DV_CREATE, base};
+#define EXPRESSION "spec.validations[0].expression:"
+#define MATCH "spec.matchConstraints.resourceRules[0]."
+    static const struct refusal rows[] = {
+        {"",                                                                                                 ""                                                                                       },
+        {"{spec: {validations: [{expression: ' '}]}}",                                                       EXPRESSION "Required"                                                                    },
+        {"{spec: {validations: [{expression: '1'}]}}",                                                       EXPRESSION "Invalid"                                                                     },
+        {"{spec: {validations: [{expression: 'params == 1'}]}}",                                             EXPRESSION "Invalid"                                                                     },
+        {"{spec: {paramKind: {apiVersion: v1, kind: ConfigMap}, validations: [{expression: 'params "
+         "== 1'}]}}",                                                                               ""                                                                                       },
+        {"{spec: {validations: [{expression: 'variables.x == 1'}]}}",                                        EXPRESSION "Invalid"                                                                     },
+        {"{spec: {variables: [{name: x, expression: '1'}], validations: [{expression: 'variables.x "
+         "== 1'}]}}",                                                                               ""                                                                                       },
+        {"{spec: {variables: [{name: x, expression: '1'}, {name: x, expression: '1'}]}}",
+         "spec.variables[1].name:Duplicate"                                                                                                                                                           },
+        {"{spec: {variables: [{name: 'a.b', expression: ''}]}}",
+         "spec.variables[0].name:Invalid spec.variables[0].expression:Required"                                                                                                                       },
+        {"{spec: {validations: [{expression: \"true &&\\ntrue\"}]}}",
+         "spec.validations[0].message:Required"                                                                                                                                                       },
+        {"{spec: {validations: [{expression: 'true', message: ' ', messageExpression: ' ', reason: "
+         "Unauthorized}]}}",                                                                        "spec.validations[0].messageExpression:Invalid spec.validations[0].message:Invalid "
+         "spec.validations[0].reason:NotSupported"                                                                                                               },
+        {"{spec: {validations: [{expression: 'true', messageExpression: "
+         "'string(authorizer.path(\"/\").check(\"get\").allowed())'}]}}",                           "spec.validations[0].messageExpression:Invalid"                                          },
+        {"{spec: {validations: null}}",                                                                      "spec.validations:Required spec.auditAnnotations:Required"                               },
+        {"{spec: {validations: null, auditAnnotations: [{key: a, valueExpression: 'null'}]}}",               ""                                                                                       },
+        {"{spec: {auditAnnotations: [{key: a, valueExpression: '1'}, {key: a, valueExpression: "
+         "''}]}}",                                                                                  "spec.auditAnnotations[0].valueExpression:Invalid "
+         "spec.auditAnnotations[1].valueExpression:Required "
+         "spec.auditAnnotations[1].key:Duplicate"                                                                                                                          },
+        {"{spec: {matchConditions: [{name: '', expression: ''}, {name: a, expression: '1'}]}}",
+         "spec.matchConditions[0].expression:Required spec.matchConditions[0].name:Required "
+         "spec.matchConditions[1].expression:Invalid"                                                                                                                                                 },
+        {"{spec: {variables: [{name: x, expression: '1'}], matchConditions: [{name: a, expression: "
+         "'variables.x == 1'}]}}",                                                                  "spec.matchConditions[0].expression:Invalid"                                             },
+        {"{spec: {failurePolicy: Maybe}}",                                                                   "spec.failurePolicy:NotSupported"                                                        },
+        {"{spec: {paramKind: {apiVersion: '', kind: ''}}}",
+         "spec.paramKind.apiVersion:Required spec.paramKind.kind:Required"                                                                                                                            },
+        {"{spec: {paramKind: {apiVersion: a/b/c, kind: 1_x}}}",
+         "spec.paramKind.apiVersion:Invalid spec.paramKind.kind:Invalid"                                                                                                                              },
+        {"{spec: {matchConstraints: null}}",                                                                 "spec.matchConstraints:Required"                                                         },
+        {"{spec: {matchConstraints: {matchPolicy: Any, resourceRules: null}}}",
+         "spec.matchConstraints.matchPolicy:NotSupported "
+         "spec.matchConstraints.resourceRules:Required"                                                                                                                                               },
+        {"{spec: {matchConstraints: {resourceRules: [{}]}}}",
+         MATCH "operations:Required " MATCH "apiGroups:Required " MATCH
+               "apiVersions:Required " MATCH "resources:Required"                                                                                                                                     },
+        {"{spec: {matchConstraints: {resourceRules: [{operations: ['*', GET], apiGroups: ['*', a], "
+         "apiVersions: ['*', ''], resources: ['*', pods], scope: None, resourceNames: [a, a]}]}}}", MATCH "resourceNames[1]:Duplicate " MATCH "operations:Invalid " MATCH
+               "operations[1]:NotSupported " MATCH "apiGroups:Invalid " MATCH
+               "apiVersions:Invalid " MATCH "apiVersions[1]:Required " MATCH
+               "resources:Invalid " MATCH "scope:NotSupported"                            },
+        {"{spec: {matchConstraints: {resourceRules: [{operations: [CREATE], apiGroups: [''], "
+         "apiVersions: [v1], resources: [pods/*, pods/log, '*/status', nodes/status, '']}]}}}",     MATCH "resources[1]:Invalid " MATCH "resources[3]:Invalid " MATCH "resources[4]:Required"},
+    };
+
+    (void)state;
+    check_refusals(&created, rows, DV_COUNT(rows));
+}
+
+static void checks_policy_bindings(void **state)
+{
+    static const char base[] = "{metadata: {name: b, resourceVersion: '1'}, spec: {policyName: p, "
+                               "validationActions: [Deny]}}";
+    static const struct subject created = {DV_KIND_VALIDATING_POLICY_BINDING, DV_CREATE, base};
+    static const struct refusal rows[] = {
+        {"",                                                                              ""                                                                     },
+        {"{spec: {policyName: ''}}",                                                      "spec.policyName:Required"                                             },
+        {"{spec: {policyName: Bad_}}",                                                    "spec.policyName:Invalid"                                              },
+        {"{spec: {validationActions: null}}",                                             "spec.validationActions:Required"                                      },
+        {"{spec: {validationActions: [Deny, Warn, X]}}",
+         "spec.validationActions[2]:NotSupported spec.validationActions:Invalid"                                                                                 },
+        {"{spec: {paramRef: {}}}",
+         "spec.paramRef:Required spec.paramRef.parameterNotFoundAction:Required"                                                                                 },
+        {"{spec: {paramRef: {name: a/b, selector: {}, parameterNotFoundAction: Maybe}}}",
+         "spec.paramRef.name:Invalid spec.paramRef.name:Forbidden spec.paramRef.selector:Forbidden "
+         "spec.paramRef.parameterNotFoundAction:NotSupported"                                                                                                    },
+        {"{spec: {matchResources: {matchPolicy: Exact, objectSelector: {matchExpressions: [{key: "
+         "a, "
+         "operator: In}]}}}}",                                                   "spec.matchResouces.objectSelector.matchExpressions[0].values:Required"},
+    };
+
+    (void)state;
+    check_refusals(&created, rows, DV_COUNT(rows));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -341,6 +679,17 @@ int main(void)
         cmocka_unit_test(checks_cluster_roles),
         cmocka_unit_test(checks_bindings),
         cmocka_unit_test(checks_cluster_bindings),
+        cmocka_unit_test(checks_quotas),
+        cmocka_unit_test(checks_services),
+        cmocka_unit_test(a_service_keeps_its_address),
+        cmocka_unit_test(checks_endpoints),
+        cmocka_unit_test(checks_slices_of_endpoints),
+        cmocka_unit_test(checks_priority_classes),
+        cmocka_unit_test(checks_daemon_sets),
+        cmocka_unit_test(checks_deployments),
+        cmocka_unit_test(checks_controller_revisions),
+        cmocka_unit_test(checks_policies),
+        cmocka_unit_test(checks_policy_bindings),
         cmocka_unit_test(answers_questions_about_names),
     };
 

@@ -127,6 +127,64 @@ static void checks_containers_and_places(void **state)
     check_refusals(&created, rows, DV_COUNT(rows));
 }
 
+#define RULES "IgnoredDuringExecution: ["
+#define NEAR(more)                                                                                 \
+    "{spec: {affinity: {podAffinity: {requiredDuringScheduling" RULES "{" more "}]}}}}"
+#define AT_NEAR "spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0]"
+#define SPREAD(more) "{spec: {topologySpreadConstraints: [" more "]}}"
+#define EVEN "maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule"
+#define AT_SPREAD "spec.topologySpreadConstraints[0]"
+
+static void checks_affinity_and_spread(void **state)
+{
+    static const struct refusal rows[] = {
+        {NEAR("topologyKey: zone, labelSelector: {matchLabels: {a: b}}, namespaces: [ns], "
+              "matchLabelKeys: [c]"),
+         ""                                                                                                                                                                                           },
+        {NEAR("labelSelector: {}"),                                                                         AT_NEAR ".topologyKey:Required"                                                           },
+        {NEAR("topologyKey: '!'"),                                                                          AT_NEAR ".topologyKey:Invalid"                                                            },
+        {NEAR("topologyKey: zone, namespaces: [A]"),                                                        AT_NEAR ".namespace:Invalid"                                                              },
+        {NEAR("topologyKey: zone, labelSelector: {matchExpressions: [{key: a, operator: X}]}"),
+         AT_NEAR ".labelSelector.matchExpressions[0].operator:Invalid"                                                                                                                                },
+        {NEAR("topologyKey: zone, namespaceSelector: {matchLabels: {'!': x}}"),
+         AT_NEAR ".namespaceSelector.matchLabels:Invalid"                                                                                                                                             },
+        {NEAR("topologyKey: zone, matchLabelKeys: [c]"),                                                    AT_NEAR ".matchLabelKeys:Forbidden"                                                       },
+        {NEAR("topologyKey: zone, labelSelector: {}, matchLabelKeys: ['!', c], mismatchLabelKeys: "
+              "[c]"),
+         AT_NEAR ".matchLabelKeys[0]:Invalid " AT_NEAR ".matchLabelKeys[1]:Invalid"                                                                                                                   },
+        {"{spec: {affinity: {podAntiAffinity: {preferredDuringScheduling" RULES
+         "{weight: 101, podAffinityTerm: {topologyKey: zone}}, {podAffinityTerm: {}}]}}}}",        "spec.affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight:"
+         "Invalid spec.affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution[1]."
+         "weight:Invalid spec.affinity.podAntiAffinity."
+         "preferredDuringSchedulingIgnoredDuringExecution[1].podAffinityTerm.topologyKey:Required"},
+        {"{spec: {affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {}, "
+         "preferredDuringScheduling" RULES "{weight: 0, preference: {matchExpressions: [{key: a, "
+         "operator: In}]}}]}}}}",                                                                  "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution."
+         "nodeSelectorTerms:Required spec.affinity.nodeAffinity."
+         "preferredDuringSchedulingIgnoredDuringExecution[0].weight:Invalid "
+         "spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].preference."
+         "matchExpressions[0].values:Required"                                                                                                              },
+        {SPREAD("{" EVEN ", minDomains: 2, nodeAffinityPolicy: Honor, nodeTaintsPolicy: Ignore}"),
+         ""                                                                                                                                                                                           },
+        {SPREAD("{maxSkew: 0, whenUnsatisfiable: X}"),
+         AT_SPREAD ".maxSkew:Invalid " AT_SPREAD ".topologyKey:Required " AT_SPREAD
+                   ".whenUnsatisfiable:NotSupported"                                                                                                                                                  },
+        {SPREAD("{" EVEN "}, {" EVEN "}"),
+         "spec.topologySpreadConstraints[1].{topologyKey, whenUnsatisfiable}:Duplicate"                                                                                                               },
+        {SPREAD(
+             "{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway, minDomains: 0}"),
+         AT_SPREAD ".minDomains:Invalid " AT_SPREAD ".minDomains:Invalid"                                                                                                                             },
+        {SPREAD("{" EVEN ", nodeAffinityPolicy: X, nodeTaintsPolicy: Z}"),
+         AT_SPREAD ".nodeAffinityPolicy:NotSupported " AT_SPREAD ".nodeTaintsPolicy:NotSupported"                                                                                                     },
+        {SPREAD("{" EVEN ", matchLabelKeys: [a]}"),                                                         AT_SPREAD ".matchLabelKeys:Forbidden"                                                     },
+        {SPREAD("{" EVEN ", labelSelector: {matchLabels: {a: b}}, matchLabelKeys: [a]}"),
+         AT_SPREAD ".matchLabelKeys[0]:Invalid"                                                                                                                                                       },
+    };
+
+    (void)state;
+    check_refusals(&created, rows, DV_COUNT(rows));
+}
+
 #define MOUNTS(mounts)                                                                             \
     "{spec: {volumes: [{name: v, emptyDir: {}}], containers: [{name: c, image: i, volumeMounts: "  \
     "[" mounts "]}]}}"
@@ -306,6 +364,7 @@ int main(void)
         cmocka_unit_test(a_claim_listed_twice_is_named_as_it_was_before),
         cmocka_unit_test(checks_resources),
         cmocka_unit_test(checks_containers_and_places),
+        cmocka_unit_test(checks_affinity_and_spread),
         cmocka_unit_test(checks_volumes_and_mounts),
         cmocka_unit_test(changes_little_of_a_pod),
         cmocka_unit_test(keeps_the_mirror_annotation),

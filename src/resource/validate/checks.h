@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/str.h"
 #include "resource/validate/problem.h" /* IWYU pragma: export */
@@ -12,12 +13,15 @@
 struct dv_api_condition;
 struct dv_api_device_selector;
 struct dv_api_device_taint;
+struct dv_api_label_selector;
 struct dv_api_node_selector;
+struct dv_api_node_selector_term;
 struct dv_api_object_meta;
 struct dv_api_resource_requirements;
 struct dv_api_toleration;
 struct dv_map;
 struct dv_quantity;
+struct dv_quantity_entry;
 
 /* -- Formats (name_checks.c) ----------------------------------------------------------------------
  */
@@ -27,15 +31,16 @@ typedef void dv_check_text(struct dv_problems *problems, const struct dv_field_p
 
 dv_check_text dv_check_dns_label;
 dv_check_text dv_check_dns_subdomain;
-dv_check_text dv_check_dns_subdomain_bytes; /* the same, told in bytes */
+dv_check_text dv_check_dns_subdomain_bytes; /* its message counts bytes */
 dv_check_text dv_check_label_name;
-dv_check_text dv_check_annotation_name; /* the same in any case */
+dv_check_text dv_check_annotation_name; /* a label name in upper or lower case */
 dv_check_text dv_check_label_value;
 dv_check_text dv_check_config_key;
+dv_check_text dv_check_path_segment; /* fits into a path: all else is allowed, colons too */
 dv_check_text dv_check_driver_name;
 dv_check_text dv_check_pool_name;
 dv_check_text dv_check_qualified_name; /* of attributes and capacities: [domain/]identifier */
-dv_check_text dv_check_full_name;      /* the same with a domain */
+dv_check_text dv_check_full_name;      /* a qualified name that has its domain */
 dv_check_text dv_check_uuid;
 dv_check_text dv_check_condition_reason;
 dv_check_text dv_check_interface_address; /* "192.0.2.5/24" */
@@ -45,6 +50,9 @@ void dv_check_required(struct dv_problems *problems, const struct dv_field_path 
                        const char *name, dv_str value, dv_check_text *check);
 void dv_check_one_of(struct dv_problems *problems, const struct dv_field_path *path,
                      const char *name, dv_str value, const dv_str *supported, size_t n_supported);
+
+/* Whether a text is an address (validate_service.c). */
+bool dv_is_ip(dv_str text, bool *is_v6);
 
 /* -- Metadata (validate_meta.c) ------------------------------------------------------------- */
 
@@ -61,6 +69,10 @@ void dv_check_meta_update(struct dv_problems *problems, const struct dv_api_obje
  * what is checked before of all kinds. */
 void dv_check_kind_meta_update(struct dv_problems *problems, const struct dv_api_object_meta *meta,
                                const struct dv_api_object_meta *old);
+/* Checks the labels and annotations of a template for pods. As in the reference their path is that
+ * of the template, without its metadata. */
+void dv_check_labels(struct dv_problems *problems, const struct dv_field_path *path,
+                     const struct dv_api_object_meta *meta);
 /* Checks the metadata of a template: it has labels and annotations, nothing else. */
 void dv_check_template_meta(struct dv_problems *problems, const struct dv_field_path *path,
                             const struct dv_api_object_meta *meta);
@@ -72,8 +84,17 @@ void dv_check_raw_object(struct dv_problems *problems, const struct dv_field_pat
                          const char *name, dv_str raw, size_t bytes_max, bool is_stored);
 void dv_check_conditions(struct dv_problems *problems, const struct dv_field_path *path,
                          const struct dv_api_condition *conditions, size_t n);
+/* Checks a selector of labels: field by field, and then as a whole once more, as the reference
+ * does where `is_told_twice`. */
+void dv_check_label_selector(struct dv_problems *problems, const struct dv_field_path *path,
+                             const struct dv_api_label_selector *selector, bool is_told_twice);
+/* Adds `must be greater than or equal to 0`. */
+void dv_check_not_negative(struct dv_problems *problems, const struct dv_field_path *path,
+                           const char *name, int64_t value);
 void dv_check_node_selector(struct dv_problems *problems, const struct dv_field_path *path,
                             const struct dv_api_node_selector *selector);
+void dv_check_node_selector_term(struct dv_problems *problems, const struct dv_field_path *path,
+                                 const struct dv_api_node_selector_term *term);
 /* Checks both lists of conditions that a device or a result has, at `path`. */
 void dv_check_binding(struct dv_problems *problems, const struct dv_field_path *path,
                       const dv_str *binding, size_t n_binding, const dv_str *failure,
@@ -103,6 +124,11 @@ void dv_check_cel(struct dv_problems *problems, const struct dv_field_path *path
  * numbers. */
 void dv_check_resource_value(struct dv_problems *problems, const struct dv_field_path *path,
                              dv_str resource, const struct dv_quantity *value);
+/* Checks amounts of a quota, by the names that quotas may have. */
+void dv_check_quota_amounts(struct dv_problems *problems, const struct dv_field_path *path,
+                            const struct dv_quantity_entry *entries, size_t n);
+/* Whether it is one of the names without a domain that quotas may have. */
+bool dv_is_quota_resource(dv_str name);
 /* `claims` are those of the pod that they may name, by name. */
 void dv_check_resources(struct dv_problems *problems, const struct dv_field_path *path,
                         const struct dv_api_resource_requirements *resources,

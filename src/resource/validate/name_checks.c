@@ -215,6 +215,20 @@ void dv_check_config_key(struct dv_problems *problems, const struct dv_field_pat
         add_invalid(problems, path, name, value, "", "must not start with '..'");
 }
 
+void dv_check_path_segment(struct dv_problems *problems, const struct dv_field_path *path,
+                           const char *name, dv_str value)
+{
+    if (dv_str_eq(value, DV_STR(".")) || dv_str_eq(value, DV_STR(".."))) {
+        dv_problem_add(problems, DV_PROBLEM_INVALID, path, name, dv_bad_str(value),
+                       "may not be '%.*s'", DV_FMT(value));
+        return;
+    }
+    for (const char *c = "/%"; *c; c++)
+        if (dv_str_find_char(value, *c) < value.n)
+            dv_problem_add(problems, DV_PROBLEM_INVALID, path, name, dv_bad_str(value),
+                           "may not contain '%c'", *c);
+}
+
 void dv_check_driver_name(struct dv_problems *problems, const struct dv_field_path *path,
                           const char *name, dv_str value)
 {

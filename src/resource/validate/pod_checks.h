@@ -6,8 +6,11 @@
 
 #include "base/str.h"
 
+struct dv_api_affinity;
 struct dv_api_container;
 struct dv_api_pod;
+struct dv_api_pod_template_spec;
+struct dv_api_topology_spread_constraint;
 struct dv_api_volume;
 struct dv_buf;
 struct dv_field_path;
@@ -20,6 +23,17 @@ void dv_check_volumes(struct dv_problems *problems, const struct dv_field_path *
 /* Checks the volumeMounts of a container, whose path is given. */
 void dv_check_mounts(struct dv_problems *problems, const struct dv_field_path *path,
                      const struct dv_api_container *container, const struct dv_map *volumes);
+
+/* Checks a template for pods, which is at `path`. */
+void dv_check_pod_template(struct dv_problems *problems, const struct dv_field_path *path,
+                           const struct dv_api_pod_template_spec *template);
+
+/* Checks which nodes and pods a pod wants to be near or apart from, and over which it is spread:
+ * validate_affinity.c. */
+void dv_check_affinity(struct dv_problems *problems, const struct dv_field_path *path,
+                       const struct dv_api_affinity *affinity);
+void dv_check_spread(struct dv_problems *problems, const struct dv_field_path *path,
+                     struct dv_api_topology_spread_constraint *constraints, size_t n);
 
 /* Only a few fields of the spec may change. */
 void dv_check_pod_update(struct dv_problems *problems, const struct dv_api_pod *pod,

@@ -10,6 +10,7 @@
 #include "base/visible.h"
 #include "number/number.h"
 #include "resource/go_print.h"
+#include "resource/values.h"
 #include "json/json.h"
 
 /* Large enough for what a request may contain, quoted twice. */
@@ -209,6 +210,18 @@ struct dv_bad_value dv_bad_strs(const dv_str *texts, size_t n, struct dv_arena *
     for (size_t i = 0; i < n; i++)
         dv_json_append(array, dv_json_new_str(texts[i], arena));
     return bad_json(array, arena);
+}
+
+struct dv_bad_value dv_bad_entries(const struct dv_str_entry *entries, size_t n,
+                                   struct dv_arena *arena)
+{
+    struct dv_json *object = dv_json_new_object(arena);
+
+    if (n == 0)
+        return dv_bad_null();
+    for (size_t i = 0; i < n; i++)
+        dv_json_set(object, entries[i].key, dv_json_new_str(entries[i].value, arena), arena);
+    return bad_json(object, arena);
 }
 
 struct dv_bad_value dv_bad_object(const struct dv_bad_member *members, size_t n,

@@ -15,6 +15,7 @@
 
 struct dv_message;
 struct dv_quantity;
+struct dv_str_entry;
 
 enum dv_field_path_kind {
     PATH_NAME,  /* ".name" */
@@ -93,6 +94,9 @@ struct dv_bad_member {
 };
 struct dv_bad_value dv_bad_object(const struct dv_bad_member *members, size_t n,
                                   struct dv_arena *arena);
+/* A map of texts, or null when it is empty. */
+struct dv_bad_value dv_bad_entries(const struct dv_str_entry *entries, size_t n,
+                                   struct dv_arena *arena);
 /* The texts, or null when there are none. */
 struct dv_bad_value dv_bad_strs(const dv_str *texts, size_t n, struct dv_arena *arena);
 

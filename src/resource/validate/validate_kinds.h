@@ -21,10 +21,21 @@ dv_validate_kind dv_validate_slice;
 dv_validate_kind dv_validate_class;
 dv_validate_kind dv_validate_taint_rule;
 dv_validate_kind dv_validate_runtime_class;
+dv_validate_kind dv_validate_priority_class;
+dv_validate_kind dv_validate_quota;
+dv_validate_kind dv_validate_service;
+dv_validate_kind dv_validate_endpoints;
+dv_validate_kind dv_validate_endpoint_slice;
+dv_validate_kind dv_validate_validating_policy;
+dv_validate_kind dv_validate_validating_policy_binding;
 dv_validate_kind dv_validate_role;
 dv_validate_kind dv_validate_cluster_role;
 dv_validate_kind dv_validate_role_binding;
 dv_validate_kind dv_validate_cluster_role_binding;
+dv_validate_kind dv_validate_daemon_set;
+dv_validate_kind dv_validate_controller_revision;
+dv_validate_kind dv_validate_deployment;
+dv_validate_kind dv_validate_replica_set;
 
 /* What is checked once more before an update, beside the metadata. */
 dv_validate_kind dv_validate_claim_before_update;

@@ -290,6 +290,13 @@ void dv_check_kind_meta_update(struct dv_problems *problems, const struct dv_api
     check_finalizer_domains(problems, &meta_path, meta);
 }
 
+void dv_check_labels(struct dv_problems *problems, const struct dv_field_path *path,
+                     const struct dv_api_object_meta *meta)
+{
+    check_labels(problems, path, meta);
+    check_annotations(problems, path, meta);
+}
+
 void dv_check_template_meta(struct dv_problems *problems, const struct dv_field_path *path,
                             const struct dv_api_object_meta *meta)
 {

@@ -77,6 +77,63 @@ void dv_check_conditions(struct dv_problems *problems, const struct dv_field_pat
     }
 }
 
+/* -- Selectors of labels -------------------------------------------------------------------- */
+
+static void check_label_requirement(struct dv_problems *problems, const struct dv_field_path *path,
+                                    const struct dv_api_label_selector_requirement *requirement)
+{
+    struct dv_field_path values = dv_path_name(path, "values");
+    dv_str operator= requirement->operator;
+
+    if (dv_str_eq(operator, DV_STR("In")) || dv_str_eq(operator, DV_STR("NotIn"))) {
+        if (requirement->n_values == 0)
+            dv_problem_add(problems, DV_PROBLEM_REQUIRED, path, "values", dv_bad_none(),
+                           "must be specified when `operator` is 'In' or 'NotIn'");
+    } else if (dv_str_eq(operator, DV_STR("Exists")) ||
+               dv_str_eq(operator, DV_STR("DoesNotExist"))) {
+        if (requirement->n_values > 0)
+            dv_problem_add(problems, DV_PROBLEM_FORBIDDEN, path, "values", dv_bad_none(),
+                           "may not be specified when `operator` is 'Exists' or 'DoesNotExist'");
+    } else {
+        dv_problem_add(problems, DV_PROBLEM_INVALID, path, "operator", dv_bad_str(operator),
+                       "not a valid selector operator");
+    }
+    dv_check_label_name(problems, path, "key", requirement->key);
+    for (size_t i = 0; i < requirement->n_values; i++) {
+        struct dv_field_path item = dv_path_index(&values, i);
+
+        dv_check_label_value(problems, &item, NULL, requirement->values[i]);
+    }
+}
+
+void dv_check_label_selector(struct dv_problems *problems, const struct dv_field_path *path,
+                             const struct dv_api_label_selector *selector, bool is_told_twice)
+{
+    struct dv_field_path expressions = dv_path_name(path, "matchExpressions");
+    size_t n_before = problems->n;
+
+    for (size_t i = 0; i < selector->n_match_labels; i++) {
+        dv_check_label_name(problems, path, "matchLabels", selector->match_labels[i].key);
+        dv_check_label_value(problems, path, "matchLabels", selector->match_labels[i].value);
+    }
+    for (size_t i = 0; i < selector->n_match_expressions; i++) {
+        struct dv_field_path item = dv_path_index(&expressions, i);
+
+        check_label_requirement(problems, &item, &selector->match_expressions[i]);
+    }
+    if (is_told_twice && problems->n > n_before)
+        dv_problem_add(problems, DV_PROBLEM_INVALID, path, NULL, dv_bad_null(),
+                       "invalid label selector.");
+}
+
+void dv_check_not_negative(struct dv_problems *problems, const struct dv_field_path *path,
+                           const char *name, int64_t value)
+{
+    if (value < 0)
+        dv_problem_add(problems, DV_PROBLEM_INVALID, path, name, dv_bad_i64(value),
+                       "must be greater than or equal to 0");
+}
+
 /* -- Node selectors ------------------------------------------------------------------------- */
 
 enum selector_operator {
@@ -172,8 +229,8 @@ static void check_field(struct dv_problems *problems, const struct dv_field_path
                        "not a valid field selector key");
 }
 
-static void check_term(struct dv_problems *problems, const struct dv_field_path *up,
-                       const struct dv_api_node_selector_term *term)
+void dv_check_node_selector_term(struct dv_problems *problems, const struct dv_field_path *up,
+                                 const struct dv_api_node_selector_term *term)
 {
     struct dv_field_path expressions = dv_path_name(up, "matchExpressions");
     struct dv_field_path fields = dv_path_name(up, "matchFields");
@@ -201,7 +258,7 @@ void dv_check_node_selector(struct dv_problems *problems, const struct dv_field_
     for (size_t i = 0; i < selector->n_node_selector_terms; i++) {
         struct dv_field_path item = dv_path_index(&terms, i);
 
-        check_term(problems, &item, &selector->node_selector_terms[i]);
+        dv_check_node_selector_term(problems, &item, &selector->node_selector_terms[i]);
     }
 }
 

@@ -13,8 +13,6 @@
 #include "resource/validate/checks.h"
 #include "resource/validate/pod_checks.h"
 
-static const struct dv_field_path spec_path = {.kind = PATH_NAME, .name = "spec"};
-
 /* -- Claims --------------------------------------------------------------------------------- */
 
 static void check_claim(struct dv_problems *problems, const struct dv_field_path *path,
@@ -45,19 +43,19 @@ static void check_claim(struct dv_problems *problems, const struct dv_field_path
 }
 
 /* Checks the claims, and fills `claims`, by name. */
-static void check_claims(struct dv_problems *problems, const struct dv_api_pod *pod,
+static void check_claims(struct dv_problems *problems, const struct dv_field_path *spec_path,
+                         const struct dv_api_object_meta *meta, const struct dv_api_pod_spec *spec,
                          struct dv_map *claims)
 {
-    struct dv_field_path path = dv_path_name(&spec_path, "resourceClaims");
+    struct dv_field_path path = dv_path_name(spec_path, "resourceClaims");
 
-    if (pod->spec.n_resource_claims > 0 &&
-        dv_entry_find(pod->metadata.annotations, pod->metadata.n_annotations,
-                      DV_STR(DV_MIRROR_ANNOTATION)))
+    if (spec->n_resource_claims > 0 &&
+        dv_entry_find(meta->annotations, meta->n_annotations, DV_STR(DV_MIRROR_ANNOTATION)))
         dv_problem_add(problems, DV_PROBLEM_FORBIDDEN, &path, NULL, dv_bad_none(),
                        "static pods do not support resource claims");
-    for (size_t i = 0; i < pod->spec.n_resource_claims; i++) {
+    for (size_t i = 0; i < spec->n_resource_claims; i++) {
         struct dv_field_path item = dv_path_index(&path, i);
-        struct dv_api_pod_resource_claim *claim = &pod->spec.resource_claims[i];
+        struct dv_api_pod_resource_claim *claim = &spec->resource_claims[i];
 
         check_claim(problems, &item, claim, dv_map_set(claims, claim->name, claim) != NULL);
     }
@@ -99,10 +97,10 @@ static void check_containers(struct dv_problems *problems, const struct dv_field
     }
 }
 
-static void check_images(struct dv_problems *problems, const char *name,
-                         const struct dv_api_container *containers, size_t n)
+static void check_images(struct dv_problems *problems, const struct dv_field_path *spec_path,
+                         const char *name, const struct dv_api_container *containers, size_t n)
 {
-    struct dv_field_path path = dv_path_name(&spec_path, name);
+    struct dv_field_path path = dv_path_name(spec_path, name);
 
     for (size_t i = 0; i < n; i++) {
         struct dv_field_path item = dv_path_index(&path, i);
@@ -114,13 +112,13 @@ static void check_images(struct dv_problems *problems, const char *name,
     }
 }
 
-static void check_all_containers(struct dv_problems *problems, const struct dv_api_pod *pod,
-                                 const struct known *known)
+static void check_all_containers(struct dv_problems *problems,
+                                 const struct dv_field_path *spec_path,
+                                 const struct dv_api_pod_spec *spec, const struct known *known)
 {
     DV_CLEANUP(dv_map_fini) struct dv_map names;
-    struct dv_field_path path = dv_path_name(&spec_path, "containers");
-    struct dv_field_path init_path = dv_path_name(&spec_path, "initContainers");
-    const struct dv_api_pod_spec *spec = &pod->spec;
+    struct dv_field_path path = dv_path_name(spec_path, "containers");
+    struct dv_field_path init_path = dv_path_name(spec_path, "initContainers");
 
     dv_map_init(&names);
     if (spec->n_containers == 0)
@@ -132,16 +130,18 @@ static void check_all_containers(struct dv_problems *problems, const struct dv_a
 
 /* -- The rest of the spec ------------------------------------------------------------------- */
 
-static void check_choice(struct dv_problems *problems, const char *name, dv_str value,
-                         const dv_str *supported, size_t n_supported)
+static void check_choice(struct dv_problems *problems, const struct dv_field_path *spec_path,
+                         const char *name, dv_str value, const dv_str *supported,
+                         size_t n_supported)
 {
     if (value.n == 0)
-        dv_required(problems, &spec_path, name);
+        dv_required(problems, spec_path, name);
     else
-        dv_check_one_of(problems, &spec_path, name, value, supported, n_supported);
+        dv_check_one_of(problems, spec_path, name, value, supported, n_supported);
 }
 
-static void check_policies(struct dv_problems *problems, const struct dv_api_pod_spec *spec)
+static void check_policies(struct dv_problems *problems, const struct dv_field_path *spec_path,
+                           const struct dv_api_pod_spec *spec)
 {
     static const dv_str restart[] = {
         DV_STR_INIT("Always"),
@@ -155,19 +155,22 @@ static void check_policies(struct dv_problems *problems, const struct dv_api_pod
         DV_STR_INIT("None"),
     };
 
-    check_choice(problems, "restartPolicy", spec->restart_policy, restart, DV_COUNT(restart));
-    check_choice(problems, "dnsPolicy", spec->dns_policy, dns, DV_COUNT(dns));
+    check_choice(problems, spec_path, "restartPolicy", spec->restart_policy, restart,
+                 DV_COUNT(restart));
+    check_choice(problems, spec_path, "dnsPolicy", spec->dns_policy, dns, DV_COUNT(dns));
 }
 
-static void check_node_labels(struct dv_problems *problems, const struct dv_api_pod_spec *spec)
+static void check_node_labels(struct dv_problems *problems, const struct dv_field_path *spec_path,
+                              const struct dv_api_pod_spec *spec)
 {
     for (size_t i = 0; i < spec->n_node_selector; i++) {
-        dv_check_label_name(problems, &spec_path, "nodeSelector", spec->node_selector[i].key);
-        dv_check_label_value(problems, &spec_path, "nodeSelector", spec->node_selector[i].value);
+        dv_check_label_name(problems, spec_path, "nodeSelector", spec->node_selector[i].key);
+        dv_check_label_value(problems, spec_path, "nodeSelector", spec->node_selector[i].value);
     }
 }
 
-static void check_names(struct dv_problems *problems, const struct dv_api_pod_spec *spec)
+static void check_names(struct dv_problems *problems, const struct dv_field_path *spec_path,
+                        const struct dv_api_pod_spec *spec)
 {
     const struct {
         const char *name;
@@ -184,21 +187,23 @@ static void check_names(struct dv_problems *problems, const struct dv_api_pod_sp
 
     for (size_t i = 0; i < DV_COUNT(names); i++)
         if (names[i].value.n > 0)
-            names[i].check(problems, &spec_path, names[i].name, names[i].value);
+            names[i].check(problems, spec_path, names[i].name, names[i].value);
 }
 
-static void check_deadline(struct dv_problems *problems, const struct dv_api_pod_spec *spec)
+static void check_deadline(struct dv_problems *problems, const struct dv_field_path *spec_path,
+                           const struct dv_api_pod_spec *spec)
 {
     const int64_t *deadline = spec->active_deadline_seconds;
 
     if (deadline && (*deadline < 1 || *deadline > INT32_MAX))
-        dv_problem_add(problems, DV_PROBLEM_INVALID, &spec_path, "activeDeadlineSeconds",
+        dv_problem_add(problems, DV_PROBLEM_INVALID, spec_path, "activeDeadlineSeconds",
                        dv_bad_i64(*deadline), "must be between 1 and %d, inclusive", INT32_MAX);
 }
 
-static void check_gates(struct dv_problems *problems, const struct dv_api_pod_spec *spec)
+static void check_gates(struct dv_problems *problems, const struct dv_field_path *spec_path,
+                        const struct dv_api_pod_spec *spec)
 {
-    struct dv_field_path path = dv_path_name(&spec_path, "schedulingGates");
+    struct dv_field_path path = dv_path_name(spec_path, "schedulingGates");
 
     for (size_t i = 0; i < spec->n_scheduling_gates; i++) {
         struct dv_field_path item = dv_path_index(&path, i);
@@ -224,31 +229,57 @@ static void check_mirror(struct dv_problems *problems, const struct dv_api_pod *
                        "must set spec.nodeName if mirror pod annotation is set");
 }
 
-static void check_all(struct dv_problems *problems, const struct dv_api_pod *pod)
+/* Checks the spec of a pod, or of the template for some, which is at `path`. */
+static void check_spec(struct dv_problems *problems, const struct dv_field_path *path,
+                       const struct dv_api_object_meta *meta, const struct dv_api_pod_spec *spec)
 {
-    static const struct dv_meta_rules rules = {dv_check_dns_subdomain, true};
-    struct dv_field_path tolerations = dv_path_name(&spec_path, "tolerations");
-    struct dv_field_path volumes = dv_path_name(&spec_path, "volumes");
-    const struct dv_api_pod_spec *spec = &pod->spec;
+    struct dv_field_path tolerations = dv_path_name(path, "tolerations");
+    struct dv_field_path volumes = dv_path_name(path, "volumes");
+    struct dv_field_path affinity = dv_path_name(path, "affinity");
+    struct dv_field_path spread = dv_path_name(path, "topologySpreadConstraints");
     struct known known;
 
     dv_map_init(&known.claims);
     dv_map_init(&known.volumes);
-    dv_check_meta(problems, &pod->metadata, &rules);
-    check_mirror(problems, pod);
     dv_check_volumes(problems, &volumes, spec->volumes, spec->n_volumes, &known.volumes);
-    check_claims(problems, pod, &known.claims);
-    check_all_containers(problems, pod, &known);
+    check_claims(problems, path, meta, spec, &known.claims);
+    check_all_containers(problems, path, spec, &known);
     dv_map_fini(&known.claims);
     dv_map_fini(&known.volumes);
-    check_policies(problems, spec);
-    check_node_labels(problems, spec);
-    check_gates(problems, spec);
-    check_names(problems, spec);
-    check_deadline(problems, spec);
+    check_policies(problems, path, spec);
+    check_node_labels(problems, path, spec);
+    if (spec->affinity)
+        dv_check_affinity(problems, &affinity, spec->affinity);
+    check_gates(problems, path, spec);
+    dv_check_spread(problems, &spread, spec->topology_spread_constraints,
+                    spec->n_topology_spread_constraints);
+    check_names(problems, path, spec);
+    check_deadline(problems, path, spec);
     dv_check_tolerations(problems, &tolerations, spec->tolerations, spec->n_tolerations);
-    check_images(problems, "containers", spec->containers, spec->n_containers);
-    check_images(problems, "initContainers", spec->init_containers, spec->n_init_containers);
+    check_images(problems, path, "containers", spec->containers, spec->n_containers);
+    check_images(problems, path, "initContainers", spec->init_containers, spec->n_init_containers);
+}
+
+void dv_check_pod_template(struct dv_problems *problems, const struct dv_field_path *path,
+                           const struct dv_api_pod_template_spec *template)
+{
+    struct dv_field_path spec = dv_path_name(path, "spec");
+
+    dv_check_labels(problems, path, &template->metadata);
+    check_spec(problems, &spec, &template->metadata, &template->spec);
+    if (template->spec.n_ephemeral_containers > 0)
+        dv_problem_add(problems, DV_PROBLEM_FORBIDDEN, &spec, "ephemeralContainers", dv_bad_none(),
+                       "ephemeral containers not allowed in pod template");
+}
+
+static void check_all(struct dv_problems *problems, const struct dv_api_pod *pod)
+{
+    static const struct dv_meta_rules rules = {dv_check_dns_subdomain, true};
+    static const struct dv_field_path spec_path = {.kind = PATH_NAME, .name = "spec"};
+
+    dv_check_meta(problems, &pod->metadata, &rules);
+    check_mirror(problems, pod);
+    check_spec(problems, &spec_path, &pod->metadata, &pod->spec);
 }
 
 /* Whether a pod is a mirror is decided when it is created, and cannot change. */

@@ -12,25 +12,10 @@
 
 static const dv_str rbac_group[] = {DV_STR_INIT(DV_RBAC_GROUP)};
 
-/* Checks a name that only has to fit into a path: all else is allowed, colons too. */
-static void check_path_segment(struct dv_problems *problems, const struct dv_field_path *path,
-                               const char *name, dv_str value)
-{
-    if (dv_str_eq(value, DV_STR(".")) || dv_str_eq(value, DV_STR(".."))) {
-        dv_problem_add(problems, DV_PROBLEM_INVALID, path, name, dv_bad_str(value),
-                       "may not be '%.*s'", DV_FMT(value));
-        return;
-    }
-    for (const char *c = "/%"; *c; c++)
-        if (dv_str_find_char(value, *c) < value.n)
-            dv_problem_add(problems, DV_PROBLEM_INVALID, path, name, dv_bad_str(value),
-                           "may not contain '%c'", *c);
-}
-
 static void check_meta(struct dv_problems *problems, const struct dv_api_object_meta *meta,
                        bool is_namespaced)
 {
-    const struct dv_meta_rules rules = {check_path_segment, is_namespaced};
+    const struct dv_meta_rules rules = {dv_check_path_segment, is_namespaced};
 
     dv_check_meta(problems, meta, &rules);
 }
@@ -82,53 +67,6 @@ static void check_rules(struct dv_problems *problems, const struct dv_api_cluste
     }
 }
 
-static void check_requirement(struct dv_problems *problems, const struct dv_field_path *path,
-                              const struct dv_api_label_selector_requirement *requirement)
-{
-    struct dv_field_path values = dv_path_name(path, "values");
-    dv_str operator= requirement->operator;
-
-    if (dv_str_eq(operator, DV_STR("In")) || dv_str_eq(operator, DV_STR("NotIn"))) {
-        require(problems, path, "values", requirement->n_values,
-                "must be specified when `operator` is 'In' or 'NotIn'");
-    } else if (dv_str_eq(operator, DV_STR("Exists")) ||
-               dv_str_eq(operator, DV_STR("DoesNotExist"))) {
-        if (requirement->n_values > 0)
-            dv_problem_add(problems, DV_PROBLEM_FORBIDDEN, path, "values", dv_bad_none(),
-                           "may not be specified when `operator` is 'Exists' or 'DoesNotExist'");
-    } else {
-        dv_problem_add(problems, DV_PROBLEM_INVALID, path, "operator", dv_bad_str(operator),
-                       "not a valid selector operator");
-    }
-    dv_check_label_name(problems, path, "key", requirement->key);
-    for (size_t i = 0; i < requirement->n_values; i++) {
-        struct dv_field_path item = dv_path_index(&values, i);
-
-        dv_check_label_value(problems, &item, NULL, requirement->values[i]);
-    }
-}
-
-/* The reference checks a selector field by field, and then as a whole once more. */
-static void check_selector(struct dv_problems *problems, const struct dv_field_path *path,
-                           const struct dv_api_label_selector *selector)
-{
-    struct dv_field_path expressions = dv_path_name(path, "matchExpressions");
-    size_t n_before = problems->n;
-
-    for (size_t i = 0; i < selector->n_match_labels; i++) {
-        dv_check_label_name(problems, path, "matchLabels", selector->match_labels[i].key);
-        dv_check_label_value(problems, path, "matchLabels", selector->match_labels[i].value);
-    }
-    for (size_t i = 0; i < selector->n_match_expressions; i++) {
-        struct dv_field_path item = dv_path_index(&expressions, i);
-
-        check_requirement(problems, &item, &selector->match_expressions[i]);
-    }
-    if (problems->n > n_before)
-        dv_problem_add(problems, DV_PROBLEM_INVALID, path, NULL, dv_bad_null(),
-                       "invalid label selector.");
-}
-
 static void check_aggregation(struct dv_problems *problems,
                               const struct dv_api_aggregation_rule *rule)
 {
@@ -140,7 +78,7 @@ static void check_aggregation(struct dv_problems *problems,
     for (size_t i = 0; i < rule->n_cluster_role_selectors; i++) {
         struct dv_field_path item = dv_path_index(&selectors, i);
 
-        check_selector(problems, &item, &rule->cluster_role_selectors[i]);
+        dv_check_label_selector(problems, &item, &rule->cluster_role_selectors[i], true);
     }
 }
 
@@ -208,7 +146,7 @@ static void check_role_ref(struct dv_problems *problems, const struct dv_api_rol
     if (ref->name.n == 0)
         dv_required(problems, &path, "name");
     else
-        check_path_segment(problems, &path, "name", ref->name);
+        dv_check_path_segment(problems, &path, "name", ref->name);
 }
 
 /* The role that a binding gives is what it is: who wants another one makes another binding. */

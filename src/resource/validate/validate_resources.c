@@ -106,18 +106,47 @@ static void add_name(struct dv_problems *problems, const struct dv_field_path *p
     dv_problem_add(problems, DV_PROBLEM_INVALID, path, NULL, dv_bad_str(name), "%s", text);
 }
 
-static void check_name(struct dv_problems *problems, const struct dv_field_path *path, dv_str name)
+static bool has_domain(dv_str name)
 {
-    bool has_domain = dv_str_find_char(name, '/') < name.n;
+    return dv_str_find_char(name, '/') < name.n;
+}
 
+/* The rules of all names of resources. */
+static void check_any_name(struct dv_problems *problems, const struct dv_field_path *path,
+                           dv_str name)
+{
     if (!dv_is_label_name(name))
         dv_check_label_name(problems, path, NULL, name);
-    else if (!has_domain && !is_standard_resource(name))
+    else if (!has_domain(name) && !is_standard_resource(name))
         add_name(problems, path, name, "must be a standard resource type or fully qualified");
-    if (!has_domain && !is_container_resource(name))
+}
+
+static void check_name(struct dv_problems *problems, const struct dv_field_path *path, dv_str name)
+{
+    check_any_name(problems, path, name);
+    if (!has_domain(name) && !is_container_resource(name))
         add_name(problems, path, name, "must be a standard resource for containers");
-    if (has_domain && !dv_is_native_resource_name(name) && !dv_is_extended_resource_name(name))
+    if (has_domain(name) && !dv_is_native_resource_name(name) &&
+        !dv_is_extended_resource_name(name))
         add_name(problems, path, name, "doesn't follow extended resource name standard");
+}
+
+bool dv_is_quota_resource(dv_str name)
+{
+    return !dv_str_eq(name, DV_STR("storage")) && is_standard_resource(name);
+}
+
+void dv_check_quota_amounts(struct dv_problems *problems, const struct dv_field_path *path,
+                            const struct dv_quantity_entry *entries, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct dv_field_path item = dv_path_key(path, entries[i].key);
+
+        check_any_name(problems, &item, entries[i].key);
+        if (!has_domain(entries[i].key) && !dv_is_quota_resource(entries[i].key))
+            add_name(problems, &item, entries[i].key, "must be a standard resource for quota");
+        dv_check_resource_value(problems, &item, entries[i].key, &entries[i].value);
+    }
 }
 
 static void check_amounts(struct dv_problems *problems, const struct dv_field_path *path,
@@ -129,17 +158,6 @@ static void check_amounts(struct dv_problems *problems, const struct dv_field_pa
         check_name(problems, &item, entries[i].key);
         dv_check_resource_value(problems, &item, entries[i].key, &entries[i].value);
     }
-}
-
-/* Finds an amount by bisection: entries are sorted by key, as all maps are. */
-static const struct dv_quantity *find_amount(const struct dv_quantity_entry *entries, size_t n,
-                                             dv_str name)
-{
-    const struct dv_quantity_entry key = {.key = name};
-    const struct dv_quantity_entry *found =
-        n > 0 ? bsearch(&key, entries, n, sizeof(key), dv_str_compare) : NULL;
-
-    return found ? &found->value : NULL;
 }
 
 static void check_limit(struct dv_problems *problems, const struct dv_field_path *path,
@@ -174,7 +192,7 @@ static void check_requests(struct dv_problems *problems, const struct dv_field_p
 
         check_amounts(problems, &requests, entry, 1);
         check_limit(problems, path, entry,
-                    find_amount(resources->limits, resources->n_limits, entry->key));
+                    dv_quantity_find(resources->limits, resources->n_limits, entry->key));
     }
 }
 

@@ -1,13 +1,77 @@
-/* validate_runtime_class.c - classes of runtimes: a handler, and what pods of the class need. */
-#include "resource/validate/validate_kinds.h"
-
+/* validate_pod_classes.c - the classes that pods name: of priorities (a value, and whether pods of
+ * the class may drive out others) and of runtimes. */
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/arena.h"
+#include "base/defs.h"
 #include "base/map.h"
 #include "base/str.h"
+#include "resource/prepare.h"
 #include "resource/resource.h"
 #include "resource/validate/checks.h"
+#include "resource/validate/validate_kinds.h"
+
+/* -- Priorities ---------------------------------------------------------------------------- */
+
+/* The largest value that is not the system's own. */
+#define USER_VALUE_MAX 1000000000
+
+static const dv_str policies[] = {
+    DV_STR_INIT("Never"),
+    DV_STR_INIT(DV_PREEMPT_LOWER_PRIORITY),
+};
+
+/* Checks a class whose name only the system's own classes may have. */
+static void check_system(struct dv_problems *problems, const struct dv_api_priority_class *class)
+{
+    static const struct dv_field_path metadata = {.kind = PATH_NAME, .name = "metadata"};
+    static const char reserved[] =
+        "priority class names with 'system-' prefix are reserved for system use only. error: ";
+    dv_str name = class->metadata.name;
+    int64_t value;
+
+    if (!dv_system_priority(name, &value))
+        dv_problem_add(problems, DV_PROBLEM_FORBIDDEN, &metadata, "name", dv_bad_none(),
+                       "%s%.*s is not a known system priority class", reserved, DV_FMT(name));
+    else if (class->value != value)
+        dv_problem_add(problems, DV_PROBLEM_FORBIDDEN, &metadata, "name", dv_bad_none(),
+                       "%svalue of %.*s PriorityClass must be %lld", reserved, DV_FMT(name),
+                       (long long)value);
+    else if (class->global_default)
+        dv_problem_add(problems, DV_PROBLEM_FORBIDDEN, &metadata, "name", dv_bad_none(),
+                       "%sglobalDefault of %.*s PriorityClass must be false", reserved,
+                       DV_FMT(name));
+}
+
+void dv_validate_priority_class(struct dv_problems *problems, const struct dv_validation *what)
+{
+    static const struct dv_meta_rules rules = {dv_check_dns_subdomain, false};
+    const struct dv_api_priority_class *class = what->value;
+    const struct dv_api_priority_class *old = what->old;
+
+    if (old) {
+        dv_check_kind_meta_update(problems, &class->metadata, &old->metadata);
+        if (class->value != old->value)
+            dv_problem_add(problems, DV_PROBLEM_FORBIDDEN, NULL, "value", dv_bad_none(),
+                           "may not be changed in an update.");
+        if (!dv_str_eq(class->preemption_policy, old->preemption_policy))
+            dv_immutable(problems, NULL, "preemptionPolicy", dv_bad_str(class->preemption_policy));
+        return;
+    }
+    dv_check_meta(problems, &class->metadata, &rules);
+    if (dv_str_starts_with(class->metadata.name, DV_STR("system-")))
+        check_system(problems, class);
+    else if (class->value > USER_VALUE_MAX)
+        dv_problem_add(problems, DV_PROBLEM_FORBIDDEN, NULL, "value", dv_bad_none(),
+                       "maximum allowed value of a user defined priority is %d", USER_VALUE_MAX);
+    if (class->preemption_policy.p)
+        dv_check_one_of(problems, NULL, "preemptionPolicy", class->preemption_policy, policies,
+                        DV_COUNT(policies));
+}
+
+/* -- Runtimes ------------------------------------------------------------------------------ */
 
 /* Two tolerations are the same when only their seconds differ. */
 static void check_repeated(struct dv_problems *problems, const struct dv_field_path *path,

@@ -1,0 +1,19 @@
+/* prepare_apps.h - what a server sets and keeps in what makes pods. */
+#ifndef DV_RESOURCE_PREPARE_APPS_H
+#define DV_RESOURCE_PREPARE_APPS_H
+
+struct dv_prepare;
+
+void dv_create_daemon_set(void *value, const struct dv_prepare *how);
+void dv_update_daemon_set(void *value, const void *old, const struct dv_prepare *how);
+void dv_update_daemon_set_status(void *value, const void *old, const struct dv_prepare *how);
+
+void dv_create_deployment(void *value, const struct dv_prepare *how);
+void dv_update_deployment(void *value, const void *old, const struct dv_prepare *how);
+void dv_update_deployment_status(void *value, const void *old, const struct dv_prepare *how);
+
+void dv_create_replica_set(void *value, const struct dv_prepare *how);
+void dv_update_replica_set(void *value, const void *old, const struct dv_prepare *how);
+void dv_update_replica_set_status(void *value, const void *old, const struct dv_prepare *how);
+
+#endif
