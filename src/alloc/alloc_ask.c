@@ -92,7 +92,7 @@ bool dv_want_selects(struct dv_alloc_search *search, const struct dv_alloc_task 
         if (!matches)
             return true;
     }
-    return dv_device_is_for(device, search->node, selects, search->err);
+    return dv_alloc_device_is_for(device, search->node, selects, search->err);
 }
 
 /* ---- all devices ---- */

@@ -19,7 +19,8 @@
 #define LINE_BYTES_MAX 200u
 #define TEXT_BYTES_MAX 16384u
 #define DOTS "..."
-/* To look for the sentences that speak against a device, beside evaluating its selectors. */
+/* What it costs to look for the sentences that speak against a device, beside evaluating its
+ * selectors. */
 #define COST_WHY 50u
 
 /* Whether it would do, or is what the request was given. */

@@ -69,7 +69,7 @@ void dv_inventory_forget_node(struct dv_inventory *inventory, dv_str name)
     node = dv_map_get(&inventory->nodes, name);
     if (!node)
         return;
-    dv_node_view_free(node->view);
+    dv_alloc_node_view_free(node->view);
     node->view = NULL;
     drop_if_unused(inventory, node);
 }
@@ -90,7 +90,7 @@ static void add_device(struct dv_inventory *inventory, struct dv_inventory_slice
     device->slice = slice;
     device->ident = dv_ident_ref(inventory, slice->pool->driver, slice->pool->name, api->name);
     device->slot = take_slot(inventory);
-    device->content = dv_device_content(inventory, device);
+    device->content = dv_alloc_device_content(inventory, device);
     device->is_multi = inventory->features.consumable_capacity && api->allow_multiple_allocations &&
                        *api->allow_multiple_allocations;
 }
@@ -255,7 +255,7 @@ void dv_inventory_free(struct dv_inventory *inventory)
     for (size_t at = 0; (entry = dv_map_next(&inventory->nodes, &at));) {
         struct dv_alloc_inventory_node *node = entry->value;
 
-        dv_node_view_free(node->view);
+        dv_alloc_node_view_free(node->view);
         node->view = NULL;
         if (dv_list_is_empty(&node->slices))
             drop_if_unused(inventory, node);

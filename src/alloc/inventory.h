@@ -66,11 +66,12 @@ struct dv_alloc_device {
     const struct dv_api_device *api;
     struct dv_inventory_slice *slice;
     struct dv_alloc_ident *ident;
-    struct dv_cel_device *cel; /* valid while `cel_turn` is the inventory's: see dv_device_cel */
-    uint64_t content;          /* a hash of all but its name: see twin.c */
-    uint32_t slot;             /* its bit in the verdicts */
+    /* As CEL sees it; valid while `cel_turn` is the inventory's: see dv_inventory_cel_device. */
+    struct dv_cel_device *cel;
     uint32_t cel_turn;
-    bool is_multi; /* may be allocated several times, and the gate is on */
+    uint32_t slot;    /* its bit in the verdicts */
+    uint64_t content; /* a hash of all but its name: see twin.c */
+    bool is_multi;    /* may be allocated several times, and the gate is on */
 };
 
 struct dv_inventory_slice {
@@ -251,9 +252,10 @@ struct dv_alloc_change *dv_inventory_put_off(struct dv_inventory *inventory, enu
 void dv_inventory_free_lent(struct dv_inventory *inventory);
 
 /* twin.c */
-uint64_t dv_device_content(struct dv_inventory *inventory, const struct dv_alloc_device *device);
+uint64_t dv_alloc_device_content(struct dv_inventory *inventory,
+                                 const struct dv_alloc_device *device);
 /* Links the places of a view that are twins. */
-void dv_view_find_twins(struct dv_inventory *inventory, struct dv_alloc_node_view *view);
+void dv_alloc_view_find_twins(struct dv_inventory *inventory, struct dv_alloc_node_view *view);
 
 /* inventory.c */
 void dv_inventory_enter_slice(struct dv_inventory *inventory, struct dv_inventory_slice *slice);
@@ -279,7 +281,8 @@ void dv_inventory_forget_slot(struct dv_inventory *inventory, uint32_t slot);
 void dv_inventory_free_selectors(struct dv_inventory *inventory);
 void dv_inventory_trim_selectors(struct dv_inventory *inventory);
 /* The device as CEL sees it, made when it is not there. Valid until the next call. */
-struct dv_cel_device *dv_device_cel(struct dv_inventory *inventory, struct dv_alloc_device *device);
+struct dv_cel_device *dv_inventory_cel_device(struct dv_inventory *inventory,
+                                              struct dv_alloc_device *device);
 
 /* node_view.c */
 /* How many devices would be looked at to make the view, and to sum up counters anew: the cost is
@@ -290,11 +293,11 @@ void dv_inventory_view_work(const struct dv_inventory *inventory, const struct d
  * evaluated. */
 struct dv_alloc_node_view *dv_inventory_view(struct dv_inventory *inventory,
                                              const struct dv_alloc_node *node, struct dv_err *err);
-void dv_node_view_free(struct dv_alloc_node_view *view);
+void dv_alloc_node_view_free(struct dv_alloc_node_view *view);
 /* Whether slice-level or device-level selection is for the node. */
-DV_CHECKED bool dv_device_is_for(const struct dv_alloc_device *device,
-                                 const struct dv_alloc_node *node, bool *is_for,
-                                 struct dv_err *err);
+DV_CHECKED bool dv_alloc_device_is_for(const struct dv_alloc_device *device,
+                                       const struct dv_alloc_node *node, bool *is_for,
+                                       struct dv_err *err);
 
 /* What is consumed of shared counters (counters.c). */
 /* ---- pools of two nodes ---- */

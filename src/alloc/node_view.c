@@ -18,7 +18,7 @@
 struct gathered {
     struct dv_alloc_pool *pool;
     int64_t generation;
-    /* Of the newest generation so far, in the order in which they were added. */
+    /* The pool's slices of the newest generation so far, in the order in which they were added. */
     DV_VEC(struct dv_inventory_slice *) slices;
 };
 
@@ -54,8 +54,8 @@ static bool selection_is_for(dv_str name, const bool *all_nodes,
     return true;
 }
 
-bool dv_device_is_for(const struct dv_alloc_device *device, const struct dv_alloc_node *node,
-                      bool *is_for, struct dv_err *err)
+bool dv_alloc_device_is_for(const struct dv_alloc_device *device, const struct dv_alloc_node *node,
+                            bool *is_for, struct dv_err *err)
 {
     const struct dv_api_device *api = device->api;
 
@@ -82,7 +82,7 @@ static bool slice_is_for(const struct dv_inventory_slice *slice, const struct dv
     if (!is_true(spec->per_device_node_selection))
         return true; /* a selection that this version does not know: the slice is for no node */
     for (size_t i = 0; i < slice->n_devices && !*is_for; i++)
-        if (!dv_device_is_for(&slice->devices[i], node, is_for, err))
+        if (!dv_alloc_device_is_for(&slice->devices[i], node, is_for, err))
             return false;
     return true;
 }
@@ -307,7 +307,7 @@ static void make_places(struct dv_alloc_node_view *view)
 
 /* ---- views ---- */
 
-void dv_node_view_free(struct dv_alloc_node_view *view)
+void dv_alloc_node_view_free(struct dv_alloc_node_view *view)
 {
     if (!view)
         return;
@@ -373,7 +373,7 @@ static struct dv_alloc_node_view *make_view(struct dv_inventory *inventory,
     if (view->n_pools > 0)
         qsort(view->pools, view->n_pools, sizeof(struct dv_alloc_node_pool), by_order);
     make_places(view);
-    dv_view_find_twins(inventory, view);
+    dv_alloc_view_find_twins(inventory, view);
     return view;
 }
 
@@ -405,7 +405,7 @@ struct dv_alloc_node_view *dv_inventory_view(struct dv_inventory *inventory,
     struct dv_alloc_inventory_node *own = dv_inventory_node(inventory, node->name);
 
     if (!is_current(inventory, own, node)) {
-        dv_node_view_free(own->view);
+        dv_alloc_node_view_free(own->view);
         own->view = make_view(inventory, own, node);
     }
     if (own->view->err.code != DV_OK) {

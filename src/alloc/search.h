@@ -140,9 +140,9 @@ enum dv_alloc_bounds {
 /* Scratch memory of alloc_count.c. */
 struct dv_alloc_sheet {
     uint64_t *counts;          /* one for each value */
-    bool *flags;               /* the same */
+    bool *flags;               /* one for each value */
     struct dv_quantity *least; /* one for each counter of a pool */
-    uint64_t *n_consumers;     /* the same */
+    uint64_t *n_consumers;     /* one for each counter of a pool */
 };
 
 struct dv_alloc_search {

@@ -156,7 +156,8 @@ struct dv_cel_device *dv_alloc_cel_device(const struct dv_api_device *api, dv_st
     return dv_cel_device_new(&input, arena);
 }
 
-struct dv_cel_device *dv_device_cel(struct dv_inventory *inventory, struct dv_alloc_device *device)
+struct dv_cel_device *dv_inventory_cel_device(struct dv_inventory *inventory,
+                                              struct dv_alloc_device *device)
 {
     if (device->cel_turn == inventory->cel_turn)
         return device->cel;
@@ -213,7 +214,7 @@ bool dv_selector_evaluate(struct dv_inventory *inventory, struct dv_alloc_select
         *err = selector->err;
         return false;
     }
-    is_ok = dv_cel_eval(selector->expr, dv_device_cel(inventory, device), budget,
+    is_ok = dv_cel_eval(selector->expr, dv_inventory_cel_device(inventory, device), budget,
                         inventory->scratch, &is_match, err);
     dv_arena_reset(inventory->scratch);
     if (!is_ok)

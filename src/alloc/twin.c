@@ -22,7 +22,8 @@ static struct dv_api_device nameless(const struct dv_api_device *api)
 
 /* A hash of all that decides about a device but its name: what it publishes, and for which nodes it
  * is. */
-uint64_t dv_device_content(struct dv_inventory *inventory, const struct dv_alloc_device *device)
+uint64_t dv_alloc_device_content(struct dv_inventory *inventory,
+                                 const struct dv_alloc_device *device)
 {
     const struct dv_api_resource_slice_spec *spec = device->slice->spec;
     struct dv_api_device api = nameless(device->api);
@@ -65,7 +66,7 @@ static bool are_twins(const struct dv_alloc_place *a, const struct dv_alloc_plac
            dv_message_eq(&dv_message_device, &left, &right);
 }
 
-void dv_view_find_twins(struct dv_inventory *inventory, struct dv_alloc_node_view *view)
+void dv_alloc_view_find_twins(struct dv_inventory *inventory, struct dv_alloc_node_view *view)
 {
     size_t n_slots = 4;
     /* A hash table with open addressing: place + 1 of the last device with that content. */

@@ -13,7 +13,8 @@
 #include "resource/resource.h"
 
 #define TEXT_BYTES_MAX 16384u
-/* To evaluate a selector part by part and to print what it saw (measured: some 15 us). */
+/* What it costs to evaluate a selector part by part and to print what it saw (measured: some 15
+ * us). */
 #define COST_REPORT 1500u
 
 /* What is being explained: one want on one device. */
@@ -97,7 +98,7 @@ static bool ask_selectors(struct question *question)
         if (!selector->expr)
             return answer(question, DV_WHY_SELECTOR_FAILS,
                           dv_str_printf(search->arena, "does not compile: %s", selector->err.msg));
-        dv_cel_explain(selector->expr, dv_device_cel(inventory, device_of(question)),
+        dv_cel_explain(selector->expr, dv_inventory_cel_device(inventory, device_of(question)),
                        inventory->scratch, &report);
         search->cost += report.cost + COST_EVALUATION + COST_REPORT;
         text = report.verdict == DV_CEL_MATCHES ? DV_STR_NONE
@@ -121,7 +122,7 @@ static bool ask_node(struct question *question)
     struct dv_err err;
     bool is_for;
 
-    if (!dv_device_is_for(device_of(question), search->node, &is_for, &err))
+    if (!dv_alloc_device_is_for(device_of(question), search->node, &is_for, &err))
         return answer(question, DV_WHY_OTHER_NODE,
                       dv_str_printf(search->arena, "its node selector cannot be: %s", err.msg));
     return !is_for && answer(question, DV_WHY_OTHER_NODE, DV_STR("it is for other nodes"));

@@ -88,7 +88,7 @@ static bool are_dirs_same(const struct problems *before, const struct dv_cdi_sca
     return true;
 }
 
-/* Those of directories, and then those of the specs that the index has now. */
+/* Lists the problems of directories, and then those of the specs that the index has now. */
 static void list_problems(struct dv_cdi_files *files, const struct dv_cdi_problem *dirs,
                           size_t n_dirs)
 {

@@ -77,12 +77,12 @@ dv_str dv_cdi_file_path(dv_str dir, dv_str name, struct dv_arena *arena);
 dv_str dv_cdi_file_key(dv_str path, uint32_t priority, struct dv_arena *arena);
 
 struct dv_cdi_scan *dv_cdi_scan_new(const dv_str *dirs, size_t n_dirs);
-/* And the specs that nobody took. NULL is fine. */
+/* Frees the scan, with the specs that nobody took. NULL is fine. */
 void dv_cdi_scan_free(struct dv_cdi_scan *scan);
 void dv_cdi_scan_know(struct dv_cdi_scan *scan, const struct dv_cdi_look *look);
-/* This file, and others that are named, instead of everything. */
+/* Has the scan look at this file, and at others that are named, instead of at everything. */
 void dv_cdi_scan_name(struct dv_cdi_scan *scan, dv_str path, uint32_t priority);
-/* Blocks. */
+/* Looks at the directories or files, as a job does: it blocks. */
 void dv_cdi_scan_run(struct dv_cdi_scan *scan);
 void dv_cdi_scan_add_problem(struct dv_cdi_scan *scan, dv_str path, dv_str reason);
 

@@ -285,7 +285,8 @@ static const struct job *job_that_counts(const struct dv_cdi_dirs *dirs)
     return dirs->job && dirs->job->number == dirs->n_looks ? dirs->job : NULL;
 }
 
-/* At what events have named, and at what a job looks at, which does not count then. */
+/* Looks at what events have named, and at what a job is looking at: the job's answer does not count
+ * then. */
 static bool look_at_named(struct dv_cdi_dirs *dirs)
 {
     const struct job *job = job_that_counts(dirs);

@@ -242,7 +242,7 @@ DV_CHECKED bool dv_claim_check(const struct dv_api_pod *pod, const struct dv_cla
 struct dv_claim_lookup {
     const struct dv_api_pod *pod; /* borrowed */
     struct dv_map entries;        /* the pod's claims, by their names in its list */
-    struct dv_map statuses;       /* what its status says of them, by the same */
+    struct dv_map statuses;       /* what its status says of them, by the same names */
     struct dv_map extended;       /* what it says of extended resources, by container */
     struct dv_arena *arena;       /* of `extended`; NULL: it is empty */
 };
@@ -392,11 +392,12 @@ DV_CHECKED bool dv_claim_apply(struct dv_claim_state *state, bool is_prepare, dv
 
 /* ---- devices that drivers of 1.30 offer ---- */
 
-/* Of a message of NodeListAndWatchResources: the kubelets of 1.30 took no larger one. */
+/* The longest message of NodeListAndWatchResources: the kubelets of 1.30 took no larger one. */
 #define DV_CLAIM_OFFER_BYTES_MAX (4u << 20)
-/* With all the attributes that they may have they hold the loop for about 10 ms. */
+/* The most devices of one offer: with all the attributes that they may have they hold the loop for
+ * about 10 ms. */
 #define DV_CLAIM_OFFER_DEVICES_MAX 512u
-/* Of the things that are left out so many are named. */
+/* How many of the things that are left out of an offer are named. */
 #define DV_CLAIM_OFFER_LEFT_OUT_MAX 8u
 
 struct dv_claim_offer {

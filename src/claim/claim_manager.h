@@ -44,7 +44,7 @@ struct dv_claim_manager_options {
     dv_str node_name;
     dv_str boot_id;                    /* of the kernel */
     struct dv_guard *guard;            /* of peers; NULL: all may; outlives the manager */
-    struct dv_grpc_observer *observer; /* of calls to drivers; may be NULL; likewise */
+    struct dv_grpc_observer *observer; /* of calls to drivers; may be NULL; outlives the manager */
     bool is_strict;    /* refuse at once and take today's services only, as the reference */
     bool takes_groups; /* the gate DRAWorkloadResourceClaims */
     /* Whether the node still has this pod; called from dv_claim_manager_set_ready on. NULL: all

@@ -237,7 +237,8 @@ static void ask(struct dv_cri *cri)
     CriV1__RuntimeConfigRequest config = CRI_V1__RUNTIME_CONFIG_REQUEST__INIT;
     const struct ProtobufCMessage *request = &status.base;
 
-    /* Also while it is away or does not answer, to notice that this has been so for long. */
+    /* The next question is due also while the runtime is away or does not answer, to notice that
+     * this has been so for long. */
     ask_after(cri, STATUS_PERIOD_MS);
     if (cri->is_calling || !dv_cri_is_connected(cri))
         return;

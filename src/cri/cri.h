@@ -75,7 +75,6 @@ struct dv_cri_runtime {
     const struct dv_cri_handler *handlers;
     size_t n_handlers;
     bool has_supplemental_groups_policy;
-    bool has_user_namespaces_host_network;
     bool has_image_volumes; /* mounts images; where not it does not know the field */
     /* Whether those who read its events take them from each other. */
     bool has_shared_events;

@@ -129,8 +129,6 @@ void dv_cri_able_status(const struct CriV1__StatusResponse *answer, struct dv_ar
     runtime->n_handlers = answer->n_runtime_handlers;
     runtime->has_supplemental_groups_policy =
         answer->features && answer->features->supplemental_groups_policy;
-    runtime->has_user_namespaces_host_network =
-        answer->features && answer->features->user_namespaces_host_network;
 }
 
 void dv_cri_able_config(const struct CriV1__RuntimeConfigResponse *answer,

@@ -41,7 +41,7 @@ const CriV1__PodSandboxStatus *dv_cri_keep_sandbox(const CriV1__PodSandboxStatus
     return copy(&slim.base, scratch, arena);
 }
 
-/* Of mounts only what is where. */
+/* Keeps of mounts only what is mounted where. */
 static CriV1__Mount **slim_mounts(const CriV1__ContainerStatus *status, struct dv_arena *arena)
 {
     CriV1__Mount **mounts = DV_NEW_ARRAY(arena, CriV1__Mount *, status->n_mounts);

@@ -20,7 +20,8 @@ static const struct shape shapes[] = {
 };
 static const struct shape sandbox_status = {.state = 3, .labels = 7};
 
-/* Those of the API have 36, those of static pods 32; labels may have 63. */
+/* The longest uid of a pod: those of the API have 36 characters, those of static pods 32; labels
+ * may have 63. */
 #define UID_BYTES_MAX 63u
 
 #define ID DV_PB_TAG(1, DV_PB_BYTES)

@@ -100,11 +100,11 @@ struct dv_cri_view {
 };
 
 void dv_cri_view_init(struct dv_cri_view *view, struct dv_cri *cri);
-/* All calls have ended. */
+/* Frees what the view holds; to be called when all calls have ended. */
 void dv_cri_view_fini(struct dv_cri_view *view);
 /* Stops all timers and tasks: the runtime is being closed. */
 void dv_cri_view_stop(struct dv_cri_view *view);
-/* The runtime can be asked, on a new connection. */
+/* To be called when the runtime can be asked, on a new connection. */
 void dv_cri_view_begin(struct dv_cri_view *view);
 
 /* -- Listings: cri_listing.c -- */

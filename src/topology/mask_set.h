@@ -15,11 +15,11 @@ struct dv_mask_set {
     unsigned shift; /* from a hash to a slot */
 };
 
-/* Empty; `room` masks fit without growing. */
+/* Makes an empty set, in which `room` masks fit without growing. */
 void dv_mask_set_init(struct dv_mask_set *set, size_t room, struct dv_arena *arena);
-/* Grows in `arena`, the one it was made in. */
+/* Adds a mask; the set grows in `arena`, the one it was made in. */
 void dv_mask_set_add(struct dv_mask_set *set, dv_numa_mask mask, struct dv_arena *arena);
-/* The slot that has it, or a free one. */
+/* Returns the slot that has the mask, or a free one. */
 size_t dv_mask_set_find(const struct dv_mask_set *set, dv_numa_mask mask);
 
 #endif

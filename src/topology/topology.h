@@ -135,7 +135,7 @@ enum dv_numa_side {
     DV_NUMA_UNALIGNED,
 };
 
-/* On which side of a container's merged affinity a device is. */
+/* Tells on which side of a container's merged affinity a device is. */
 enum dv_numa_side dv_topology_side(const struct dv_numa_place *place,
                                    const struct dv_numa_hint *affinity);
 

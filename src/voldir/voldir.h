@@ -118,7 +118,6 @@ struct dv_voldir_container {
     dv_str hosts; /* the text of the hosts file; p is NULL: the file is left as it is */
     struct dv_arena *arena;
     dv_str termination_path; /* result: on the host */
-    dv_str hosts_path;       /* result: on the host */
     struct dv_voldir_work priv;
 };
 void dv_voldir_container(struct dv_voldir_container *op, struct dv_loop *loop);

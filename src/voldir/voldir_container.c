@@ -86,6 +86,5 @@ bool dv_voldir_run_container(struct dv_voldir_container *op, struct dv_err *err)
     pod = dv_voldir_open_pod(op->plan, scratch, err);
     if (pod < 0 || !make_log_dir(op, scratch, err) || !make_message_file(op, pod, scratch, err))
         return false;
-    op->hosts_path = dv_str_printf(op->arena, "%.*s/" HOSTS, DV_FMT(op->plan->pod_dir));
     return !op->hosts.p || write_hosts(op, pod, err);
 }

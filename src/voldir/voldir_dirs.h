@@ -11,10 +11,10 @@
 struct dv_arena;
 struct dv_err;
 
-/* Of the directories that are nobody's but ours, and of those that log readers may enter. */
+/* The modes of directories that are nobody's but ours, and of those that log readers may enter. */
 #define DV_VOLDIR_OWN_MODE 0750
 #define DV_VOLDIR_LOG_MODE 0755
-/* Of a volume: its containers may run as any user. */
+/* The mode of a volume: its containers may run as any user. */
 #define DV_VOLDIR_VOLUME_MODE 0777
 
 /* Whether the text can be the name of one file: not empty, no slash, not "." or "..". */

@@ -258,7 +258,7 @@ static bool make_link(const struct writing *writing, const char *target, const c
     return true;
 }
 
-/* From here on the new files are the volume's. */
+/* Makes the new files the volume's. */
 static bool switch_to(const struct writing *writing, const char *name, struct dv_err *err)
 {
     if (unlinkat(writing->dir, DATA_NEW, 0) < 0 && errno != ENOENT)

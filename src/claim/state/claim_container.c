@@ -69,7 +69,7 @@ struct use {
     const struct dv_api_container_claim *claim;
 };
 
-/* By the order of the pod's list, then that of the container's. */
+/* Orders uses as the pod's list has them, then as the container's list has them. */
 static int compare_uses(const void *a, const void *b)
 {
     const struct use *x = a;

@@ -30,7 +30,7 @@
 #define PROPERTIES_MAX 32u
 #define ID_BYTES_MAX 32u
 #define TEXT_BYTES_MAX 64u
-/* Of a name in a message for people; the API of 1.30 had none that is longer. */
+/* The longest name that a message for people shows; the API of 1.30 had none that is longer. */
 #define SHOWN_BYTES_MAX 253u
 
 struct reading {

@@ -60,8 +60,8 @@ enum step {
 struct dv_lease_step {
     enum dv_lease_outcome (*does)(struct dv_lease *lease);
     enum step done;
-    enum step failed; /* the same step: it is tried again after a pause */
-    const char *awaited;
+    enum step failed;    /* where it is the step itself, that is tried again after a pause */
+    const char *awaited; /* what people are told that the lease waits for */
 };
 
 static enum dv_lease_outcome hold(struct dv_lease *lease);
@@ -69,6 +69,7 @@ static enum dv_lease_outcome note(struct dv_lease *lease);
 static enum dv_lease_outcome signal_owner(struct dv_lease *lease);
 static enum dv_lease_outcome be_over(struct dv_lease *lease);
 
+/* Columns: step, what is done in it; what follows, and after a failure; what it waits for. */
 /* clang-format off */
 static const struct dv_lease_step steps[] = {
     [RECORD]    = {dv_lease_step_record,    CREATE,    RELEASE,   "the disk"},

@@ -141,7 +141,7 @@ static void signal_process(struct dv_lease *lease, int signum)
     (void)dv_process_signal(&lease->process, signum); /* one that is gone has ended */
     for (size_t i = 0; i < lease->descendants.n; i++)
         (void)dv_process_signal_other(lease->descendants.v[i].pid, lease->descendants.v[i].start,
-                                      signum); /* the same */
+                                      signum); /* so has such a child */
 }
 
 bool dv_lease_has_descendants(struct dv_lease *lease)

@@ -30,7 +30,7 @@ struct dv_arena;
 /* More than a machine has use for; each costs a row, a pod's record and some KB. */
 #define DV_LEASES_MAX 4096u
 #define DV_LEASES_WAITING_MAX 4096u
-/* Of one user who is not root. */
+/* How many leases one user who is not root may have, and how many of them may wait. */
 #define DV_LEASES_USER_MAX 128u
 #define DV_LEASES_USER_WAITING_MAX 64u
 /* An id is short enough to be typed: 32 letters and digits, six of them. */
@@ -157,11 +157,11 @@ struct dv_leases {
 /* leases.c */
 struct dv_lease *dv_lease_new(struct dv_leases *leases, struct dv_arena *arena);
 void dv_lease_free(struct dv_lease *lease);
-/* Whose it is; the user is there as long as its last lease. */
+/* Sets whose the lease is; the user is there as long as its last lease. */
 void dv_lease_set_user(struct dv_lease *lease, uint32_t uid);
 void dv_leases_tell_changed(struct dv_leases *leases);
 void dv_lease_set_awaited(struct dv_lease *lease, const char *fmt, ...) DV_PRINTF(2, 3);
-/* The last thing that its listeners are told. */
+/* Tells the listeners of the lease the last thing, and forgets them. */
 void dv_lease_tell_last(struct dv_lease *lease, enum dv_lease_news news, const struct dv_err *err);
 void dv_lease_tell(struct dv_lease *lease, enum dv_lease_news news);
 void dv_leases_check_closed(struct dv_leases *leases);
@@ -169,7 +169,7 @@ void dv_leases_check_closed(struct dv_leases *leases);
 bool dv_leases_is_booting(void);
 /* Whether devices of a class that has none may be about to come. */
 bool dv_leases_may_come(const struct dv_leases *leases);
-/* A number that stands for the device in pools of the queue. */
+/* Makes the number that stands for the device in pools of the queue. */
 uint64_t dv_lease_device_number(dv_str driver, dv_str pool, dv_str device);
 
 /* lease_rows.c */
@@ -178,16 +178,16 @@ bool dv_leases_load_row(void *ctx, const struct dv_store_row *row, struct dv_err
 void dv_lease_mark_dirty(struct dv_lease *lease);
 
 /* lease_life.c */
-/* Its turn has come: it takes its devices. */
+/* Begins the steps of a lease whose turn has come: it takes its devices. */
 void dv_lease_begin(struct dv_lease *lease);
-/* A lease of the store goes on: held, or undone. */
+/* Goes on with a lease that was in the store: it is held, or undone. */
 void dv_lease_go_on(struct dv_lease *lease);
 void dv_lease_go(struct dv_lease *lease, enum dv_lease_outcome outcome);
-/* Nobody waits for it any more before it was granted. */
+/* Gives a request up that nobody waits for any more, before it was granted. */
 void dv_lease_give_up(struct dv_lease *lease, enum dv_code code, const char *text);
-/* A lease that is held ends; nothing happens when it is ending already. `reason` is a constant. */
+/* Ends a lease that is held; nothing happens when it is ending already. `reason` is a constant. */
 void dv_lease_end(struct dv_lease *lease, const char *reason, dv_str message, dv_str by);
-/* Its owner is not there any more. */
+/* To be called when the owner of the lease is not there any more. */
 void dv_lease_owner_ended(struct dv_lease *lease);
 /* davitd is stopping: ends what listens and what is under way. A lease that is held stays so. */
 void dv_lease_close(struct dv_lease *lease);
@@ -262,7 +262,7 @@ void dv_leases_enter(struct dv_lease *lease); /* into the queue */
 /* Plugins or drivers refused what was free: it goes back into the queue, and is passed over for a
  * while. */
 void dv_leases_enter_again(struct dv_lease *lease);
-/* Those who wait are looked at soon; nothing has become free. */
+/* Looks soon at those who wait, although nothing has become free. */
 void dv_leases_look_soon(struct dv_leases *leases);
 /* How long it waits: 0: not at all, UINT64_MAX: for as long as it takes. */
 void dv_lease_arm_patience(struct dv_lease *lease, uint64_t wait_ms);

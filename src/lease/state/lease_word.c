@@ -4,7 +4,7 @@
 #include "base/defs.h"
 #include "base/err.h"
 
-/* Of the names in an error: it is a line that somebody reads. */
+/* The longest list of names in an error: it is a line that somebody reads. */
 #define NAMES_BYTES_MAX 160u
 #define WORD_BYTES_MAX 64u
 
