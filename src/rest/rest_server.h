@@ -265,10 +265,10 @@ void dv_rest_io_close(struct dv_rest_conn *conn);
 void dv_rest_http1_run(struct dv_rest_conn *conn);
 /* Answers the call that the handler has: takes the body and leaves it empty. */
 void dv_rest_http1_answer(struct dv_rest_call *call, struct dv_buf *body);
-/* The connection is ending: lets go of its call. */
+/* To be called when the connection is ending: lets go of its call. */
 void dv_rest_http1_end(struct dv_rest_conn *conn);
 
-/* The answer has gone out, or the tunnel has ended. */
+/* To be called when the answer has gone out, or the tunnel has ended. */
 void dv_rest_http1_complete(struct dv_rest_conn *conn);
 
 /* ---- rest_tunnel.c ---- */
@@ -286,15 +286,16 @@ void dv_rest_http2_run(struct dv_rest_conn *conn);
 void dv_rest_http2_answer(struct dv_rest_call *call, struct dv_buf *body);
 /* Takes no more requests; those that are there may be answered. */
 void dv_rest_http2_close(struct dv_rest_conn *conn);
-/* The connection is ending: lets go of its calls. */
+/* To be called when the connection is ending: lets go of its calls. */
 void dv_rest_http2_end(struct dv_rest_conn *conn);
 
-/* The exchange's stream has something to send, or has to look whether there is. */
+/* To be called when the exchange's stream has something to send, or has to look whether there
+ * is. */
 void dv_rest_exchange_run_later(struct dv_rest_exchange *exchange);
 /* Breaks the exchange off; the first reason counts. */
 void dv_rest_exchange_reset(struct dv_rest_exchange *exchange, enum dv_code code, const char *text);
 bool dv_rest_exchange_is_reset(const struct dv_rest_exchange *exchange);
-/* The exchange's call is being freed. */
+/* To be called when the exchange's call is being freed. */
 void dv_rest_exchange_lose_call(struct dv_rest_exchange *exchange);
 
 /* ---- rest_call.c ---- */
