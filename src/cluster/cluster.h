@@ -78,6 +78,7 @@ enum dv_subresource {
     DV_SUB_BINDING,  /* of pods, CREATE: `value` is struct dv_api_binding */
     DV_SUB_EVICTION, /* of pods, CREATE: `value` is struct dv_api_eviction */
     DV_SUB_FINALIZE, /* of namespaces, UPDATE */
+    DV_SUB_SCALE,    /* of what has_scale, UPDATE with a struct dv_api_scale, PATCH of a Scale */
     DV_SUB_TOKEN,    /* of service accounts, CREATE: `value` is struct dv_api_token_request */
 };
 
@@ -95,6 +96,24 @@ enum dv_field_validation {
     DV_VALIDATE_WARN,
     DV_VALIDATE_STRICT,
     DV_VALIDATE_IGNORE,
+};
+
+/* What is about to be written, for `judge` of a request. It is the engine's, and lent until `judge`
+ * has answered, or `settled` was called. */
+struct dv_judging {
+    struct dv_request *request;
+    const struct dv_object *old; /* NULL: nothing is stored */
+    const void *value;           /* as it will be stored; NULL: the object goes */
+    struct dv_arena *arena;      /* lives as long as this */
+    /* Set by who judges: why it is refused; NULL: it is not. */
+    const struct dv_api_status *failure;
+    /* To be called once, in a later turn, after an answer of DV_JUDGED_LATER. */
+    void (*settled)(struct dv_judging *judging);
+};
+
+enum dv_judged {
+    DV_JUDGED_NOW,   /* `failure` says how */
+    DV_JUDGED_LATER, /* it takes a while: `settled` will be called, and the name stays held */
 };
 
 /* One request, embedded in what waits for it: zeroed, filled in, and lent with all it points to
@@ -141,10 +160,14 @@ struct dv_request {
      * `done`, also in the call that starts the request. May be NULL. */
     void (*admit)(struct dv_request *request, const struct dv_object *old, const void *value,
                   struct dv_problems *problems);
+    /* Asked by the embedded API only, on the loop, of a value that is valid and as it will be
+     * written, for each object of a DELETE_COLLECTION. May be NULL. Such a request is cancelled by
+     * nobody. */
+    enum dv_judged (*judge)(struct dv_judging *judging);
     /* Asked once more when a worker has computed the write meanwhile, by the embedded API only:
      * false refuses it with 401. May be NULL. */
     bool (*is_authentic)(struct dv_request *request);
-    void *ctx;           /* for `change`, `admit` and `is_authentic` */
+    void *ctx;           /* for `change`, `admit`, `judge` and `is_authentic` */
     uint64_t timeout_ms; /* of requests over a network; 0: 30 s */
     size_t size_bytes;   /* about what `value` or `patch` take, when known: what is large is done
                             on a worker, and `admit` then runs later than the start */

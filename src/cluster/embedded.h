@@ -46,7 +46,8 @@ struct dv_embedded_options {
     uint64_t owner_delay_ms;
     /* Pods that are created get a service account, which must exist, and the volume to use the API
      * with it. Somebody must see to it that each namespace has a default one, and the config map of
-     * that volume (dv_control_options.root_ca). */
+     * that volume (dv_control_options.root_ca). They also get the priority of their class, and the
+     * classes that every cluster has are made. */
     bool has_accounts;
     /* Writes of and to what is larger than this are computed on a worker; 0: 32 KiB, which takes
      * about 2 ms. */
@@ -152,8 +153,9 @@ struct dv_watcher {
     dv_str field_selector;
     uint64_t since;         /* changes after it; with 0 what is there comes first */
     bool wants_initial_end; /* sendInitialEvents: what is there first, then DV_OBJECT_INITIAL_END */
-    /* In order of versions. DELETED has the last state with the version of the deletion. May stop
-     * the watcher. The object is borrowed: take a reference to keep it. */
+    /* Tells one change after the other, in the order of their versions. DELETED has the last state
+     * with the version of the deletion. May stop the watcher. The object is borrowed: take a
+     * reference to keep it. */
     void (*event)(struct dv_watcher *watcher, enum dv_object_event event, struct dv_object *object,
                   uint64_t version);
     /* It is stopped: the embedded API closes or, when is_expired, the history has moved past it. */

@@ -37,11 +37,10 @@ struct dv_kubeconfig {
     dv_str namespace;    /* the context's namespace; empty: "default" */
 };
 
-/* From a kubeconfig text. Files that it names are read, from `dir` on. An empty `context` is the
- * current one. DV_INVALID_ARGUMENT: what is missing, or what we do not do: users that act as
+/* Reads a kubeconfig text. Files that it names are read, relative to `dir`. An empty `context` is
+ * the current one. DV_INVALID_ARGUMENT: what is missing, or what we do not do: users that act as
  * others, servers that need not prove themselves, tokens for all to read, proxies. A program for
- * credentials is read, and not run. Blocks when files are named.
- */
+ * credentials is read, and not run. Blocks when files are named. */
 DV_CHECKED bool dv_kubeconfig_parse(dv_str text, dv_str dir, dv_str context, struct dv_arena *arena,
                                     struct dv_kubeconfig *config, struct dv_err *err);
 /* Like dv_kubeconfig_parse, for the text of a file, whose program for credentials is run. Blocks.

@@ -14,6 +14,7 @@
 #include "cluster/embedded/cluster_pods.h"
 #include "cluster/embedded/engine.h"
 #include "cluster/embedded/events.h"
+#include "cluster/embedded/namespace_quota.h"
 #include "cluster/objects/collection.h"
 #include "resource/prepare.h"
 #include "resource/resource.h"
@@ -52,9 +53,12 @@ bool dv_change_admit(struct dv_cluster_operation *operation, const void *value)
     if (problems.n > 0)
         return dv_cluster_operation_fail(operation,
                                          dv_status_invalid(&about, &problems, operation->arena));
+    if (value && !dv_default_priority_admit(operation, value))
+        return false;
     if (!value || operation->entry->object)
         return true;
-    return dv_account_admit(operation, value) && dv_runtime_class_admit(operation, value);
+    return dv_account_admit(operation, value) && dv_priority_admit(operation, value) &&
+           dv_runtime_class_admit(operation, value) && dv_service_admit(operation, value);
 }
 
 bool dv_change_admit_then(struct dv_cluster_operation *operation, void *value,
@@ -134,11 +138,32 @@ void dv_change_make(struct dv_cluster_operation *operation)
         !dv_cluster_operation_check_row(operation, dv_buf_str(&result->row), &result->err);
 }
 
+/* Writes what nobody has an objection to. */
+static bool commit_judged(struct dv_cluster_operation *operation, void *value)
+{
+    const struct dv_result *result = &operation->result;
+
+    if (result->is_new && !dv_quota_admit(operation))
+        return false;
+    if (result->is_same)
+        return dv_cluster_operation_answer(operation, operation->entry->object);
+    operation->is_created = result->is_new;
+    if (result->is_end || operation->is_dry_run) {
+        operation->object = dv_object_new(kind_of(operation), value);
+        operation->is_removed = result->is_end;
+        if (operation->is_dry_run)
+            return dv_cluster_operation_answer(operation, NULL);
+        (void)dv_cluster_operation_remove(operation);
+    } else {
+        operation->object = dv_object_ref(dv_cluster_operation_put(operation, value));
+    }
+    return dv_cluster_operation_write(operation);
+}
+
 bool dv_change_commit(struct dv_cluster_operation *operation)
 {
     const struct dv_result *result = &operation->result;
-    void *value = result->value;
-    const struct dv_api_object_meta *meta = dv_meta_of(value);
+    const struct dv_api_object_meta *meta = dv_meta_of(result->value);
 
     /* A token may have been revoked, or the namespace deleted, while a worker computed the change:
      * both are looked at again. */
@@ -156,19 +181,7 @@ bool dv_change_commit(struct dv_cluster_operation *operation)
                            "there are %zu Events, which is more than there may be: the "
                            "oldest are being removed, try again later",
                            operation->entry->collection->n));
-    if (result->is_same)
-        return dv_cluster_operation_answer(operation, operation->entry->object);
-    operation->is_created = result->is_new;
-    if (result->is_end || operation->is_dry_run) {
-        operation->object = dv_object_new(kind_of(operation), value);
-        operation->is_removed = result->is_end;
-        if (operation->is_dry_run)
-            return dv_cluster_operation_answer(operation, NULL);
-        (void)dv_cluster_operation_remove(operation);
-    } else {
-        operation->object = dv_object_ref(dv_cluster_operation_put(operation, value));
-    }
-    return dv_cluster_operation_write(operation);
+    return dv_change_judge_then(operation, result->value, commit_judged);
 }
 
 bool dv_change_finish(struct dv_cluster_operation *operation, void *value)

@@ -34,6 +34,12 @@ void dv_change_check_admin_access(const struct dv_cluster_operation *operation,
 bool dv_change_admit_then(struct dv_cluster_operation *operation, void *value,
                           bool (*next)(struct dv_cluster_operation *operation, void *value));
 
+/* Asks who serves the request what it says of a write that is complete and valid, once an
+ * operation, and goes on with `next`, now or later; `value` NULL: the object goes. Returns what
+ * `run` of an operation returns. */
+bool dv_change_judge_then(struct dv_cluster_operation *operation, void *value,
+                          bool (*next)(struct dv_cluster_operation *operation, void *value));
+
 /* Makes `value` the new state of the object: writes it, or removes the object when only its last
  * finalizer was waited for, or just answers when nothing has changed. Returns what `run` of an
  * operation returns. */

@@ -15,6 +15,7 @@
 #include "base/str.h"
 #include "cluster/embedded.h"
 #include "cluster/embedded/engine.h"
+#include "cluster/embedded/namespace_quota.h"
 #include "cluster/objects/collection.h"
 #include "cluster/objects/readback.h"
 #include "loop/loop.h"
@@ -42,6 +43,7 @@ static void op_free(struct dv_cluster_operation *operation)
     dv_object_unref(operation->namespace);
     dv_object_unref(operation->account);
     dv_object_unref(operation->class);
+    dv_object_unref(operation->priority);
     dv_object_unref(operation->result.made);
     dv_buf_fini(&operation->result.row);
     for (size_t i = 0; i < operation->n_objects; i++)
@@ -94,6 +96,8 @@ static void end(struct dv_cluster_operation *operation)
 {
     struct dv_embedded *embedded = operation->embedded;
 
+    if (operation->is_counted)
+        dv_quota_settle(operation);
     operation->entry = NULL;
     operation->has_ended = true;
     dv_list_push(&embedded->answers, &operation->link);
@@ -375,7 +379,7 @@ static bool make_row(struct dv_cluster_operation *operation, const struct dv_obj
     return row->n == 0 || dv_cluster_operation_check_row(operation, *row, err);
 }
 
-/* The same with what a worker has made and checked. */
+/* Like make_row, with what a worker has made and checked. */
 static bool take_row(struct dv_cluster_operation *operation, const struct dv_object *object,
                      dv_str *row, struct dv_err *err)
 {

@@ -57,7 +57,7 @@ struct dv_cluster_operation {
     struct dv_request *request; /* NULL: the engine's own, or given up by its caller */
     /* The operation whose request it serves, too (DELETE_COLLECTION); NULL: none. */
     struct dv_cluster_operation *parent;
-    /* In the list of those that wait for the name, or of those that are told next. */
+    /* Its place in the list of those that wait for the name, or of those that are told next. */
     struct dv_link link;
     struct dv_entry *entry; /* the name that it waits for or holds; NULL: none */
     /* What was stored when its turn came; a reference, so that entry->object has its value while
@@ -88,8 +88,12 @@ struct dv_cluster_operation {
     /* The account of a pod that is created; a reference, or NULL: it is not there yet. */
     struct dv_object *account;
     bool takes_account; /* the pod gets what its account says */
+    dv_str address;     /* what a service gets; empty: nothing */
     /* The RuntimeClass of a pod that is created; a reference, or NULL: it names none. */
     struct dv_object *class;
+    /* The PriorityClass of a pod that is created; a reference, or NULL: it has none. */
+    struct dv_object *priority;
+    bool takes_priority;      /* the pod gets what its class says */
     bool takes_class;         /* it is a pod that was looked at for one */
     struct dv_object *answer; /* what is stored; borrowed from the entry that is held */
     /* What `run` goes on with once `value` has been admitted, and what it needs for that. */
@@ -99,6 +103,11 @@ struct dv_cluster_operation {
     const struct dv_managed_fields *managed;
     dv_str sent_version;
     struct dv_result result;
+
+    /* What who serves the request says of the write (cluster_judge.c), and what follows then. */
+    struct dv_judging judging;
+    bool (*judged)(struct dv_cluster_operation *operation, void *value);
+    bool is_judged; /* it was asked, and has no objection */
 
     struct dv_step steps[DV_CLUSTER_OPERATION_N_STEPS];
     size_t n_steps;
@@ -112,6 +121,9 @@ struct dv_cluster_operation {
     const struct dv_api_token_request *token; /* in the arena */
     const dv_str *warnings;
     size_t n_warnings;
+    /* Its object counts for quotas though it is not stored yet (quota.c). */
+    bool is_counted;
+    struct dv_link quota_link;
     bool is_dry_run;
     bool is_created;
     bool is_removed;

@@ -39,7 +39,7 @@ static struct dv_json *current(struct dv_cluster_operation *operation)
 
 /* ---- failures ---- */
 
-static bool fail_patch(struct dv_cluster_operation *operation, const struct dv_err *err)
+bool dv_patch_fail(struct dv_cluster_operation *operation, const struct dv_err *err)
 {
     if (err->code == DV_INVALID_ARGUMENT)
         return dv_cluster_operation_fail(
@@ -311,7 +311,7 @@ static bool apply(struct dv_cluster_operation *operation)
     if (!dv_apply(version->message, object ? current(operation) : NULL, &managed,
                   strip_config(operation), &manager, operation->request->is_forced,
                   operation->arena, result, &err))
-        return fail_patch(operation, &err);
+        return dv_patch_fail(operation, &err);
     if (result->n_conflicts > 0)
         return dv_cluster_operation_fail(
             operation,
@@ -355,6 +355,6 @@ bool dv_patch_run(struct dv_cluster_operation *operation)
         return dv_cluster_operation_fail(operation, dv_status_not_found(&about, operation->arena));
     doc = patch_document(operation, &err);
     if (!doc)
-        return fail_patch(operation, &err);
+        return dv_patch_fail(operation, &err);
     return store_result(operation, doc, NULL);
 }

@@ -163,5 +163,5 @@ bool dv_cluster_pod_evict(struct dv_cluster_operation *operation)
                                                      .status = DV_STR("True"),
                                                      .reason = DV_STR("EvictionByEvictionAPI"),
                                                      .message = DV_STR("Eviction API: evicting")});
-    return dv_delete_value(operation, pod);
+    return dv_change_judge_then(operation, pod, dv_delete_value);
 }

@@ -17,6 +17,22 @@ bool dv_account_admit(struct dv_cluster_operation *operation, const void *value)
 /* Gives the pod what its account says, after dv_account_admit. */
 void dv_account_apply(struct dv_cluster_operation *operation, void *value);
 
+/* Looks up the PriorityClass of a pod that is about to be created, or the one of pods that name
+ * none; of all other objects nothing. False: the operation has ended, because there is no such
+ * class. */
+bool dv_priority_admit(struct dv_cluster_operation *operation, const void *value);
+/* Gives the pod its priority, after dv_priority_admit. False: the operation has ended, because the
+ * pod has another one. */
+bool dv_priority_apply(struct dv_cluster_operation *operation, void *value);
+/* Sees to it that only one PriorityClass is that of pods that name none. */
+bool dv_default_priority_admit(struct dv_cluster_operation *operation, const void *value);
+
+/* Chooses an address for a service that is about to be created and has none; of all other objects
+ * nothing. False: the operation has ended, because its own is another's. */
+bool dv_service_admit(struct dv_cluster_operation *operation, const void *value);
+/* Gives the service its address, after dv_service_admit. */
+void dv_service_apply(struct dv_cluster_operation *operation, void *value);
+
 /* Looks up the RuntimeClass of a pod that is about to be created; of all other objects nothing.
  * False: the operation has ended, because there is no such class. */
 bool dv_runtime_class_admit(struct dv_cluster_operation *operation, const void *value);

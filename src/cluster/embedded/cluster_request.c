@@ -66,6 +66,9 @@ static bool is_served(const struct dv_request *request)
         return request->kind->id == DV_KIND_POD && request->verb == DV_VERB_CREATE;
     case DV_SUB_FINALIZE:
         return request->kind->id == DV_KIND_NAMESPACE && request->verb == DV_VERB_UPDATE;
+    case DV_SUB_SCALE:
+        return request->kind->has_scale &&
+               (request->verb == DV_VERB_UPDATE || request->verb == DV_VERB_PATCH);
     case DV_SUB_TOKEN:
         return request->kind->id == DV_KIND_SERVICE_ACCOUNT && request->verb == DV_VERB_CREATE;
     }
@@ -91,6 +94,10 @@ static void start(struct dv_cluster_operation *operation)
 
     if (!is_served(request)) {
         (void)dv_cluster_operation_fail(operation, dv_status_method_not_allowed(operation->arena));
+        return;
+    }
+    if (request->subresource == DV_SUB_SCALE) {
+        start_named(operation, dv_scale_run);
         return;
     }
     switch (request->verb) {
@@ -149,16 +156,17 @@ void dv_embedded_request_cancel(struct dv_cluster *cluster, struct dv_request *r
 
     if (!operation || dv_cluster_operation_has_ended(operation))
         return;
-    /* The worker still reads the request, so its caller is told when the worker has ended. */
-    if (operation->is_computing) {
+    /* A worker, or who judges it, still reads the request: its caller is told when they have
+     * ended. */
+    if (operation->is_computing || operation->judged) {
         operation->is_given_up = true;
         return;
     }
     if (operation->entry ? dv_cluster_operation_is_waiting(operation)
                          : dv_link_is_in(&operation->link)) {
         dv_cluster_operation_leave(operation);
-    } else { /* it is being written, or a token is: the caller is told now, and that ends by itself
-              */
+    } else {
+        /* It is being written, or a token is: the caller is told now, and that ends by itself. */
         operation->request = NULL;
         operation = dv_cluster_operation_new(embedded, request);
     }

@@ -89,8 +89,9 @@ static bool create_admitted(struct dv_cluster_operation *operation, void *value)
         own_fields(operation, value, &owned);
     if (operation->takes_account)
         dv_account_apply(operation, value);
-    if (!dv_runtime_class_apply(operation, value))
+    if (!dv_priority_apply(operation, value) || !dv_runtime_class_apply(operation, value))
         return false;
+    dv_service_apply(operation, value);
     dv_prepare_create(kind, value, &how);
     dv_change_check_admin_access(operation, &what, &problems);
     dv_validate(&what, &problems);

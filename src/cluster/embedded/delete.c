@@ -262,6 +262,12 @@ bool dv_delete_value(struct dv_cluster_operation *operation, void *value)
     return dv_change_finish(operation, value);
 }
 
+static bool delete_judged(struct dv_cluster_operation *operation, void *value)
+{
+    (void)value;
+    return dv_delete_value(operation, dv_change_copy(operation));
+}
+
 bool dv_delete_run(struct dv_cluster_operation *operation)
 {
     struct dv_status_about about = dv_change_about(operation);
@@ -276,5 +282,5 @@ bool dv_delete_run(struct dv_cluster_operation *operation)
      * it. */
     if (!dv_change_admit(operation, NULL) || !dv_delete_check_preconditions(operation))
         return false;
-    return dv_delete_value(operation, dv_change_copy(operation));
+    return dv_change_judge_then(operation, NULL, delete_judged);
 }

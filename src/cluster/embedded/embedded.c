@@ -4,6 +4,7 @@
 #include "cluster/embedded.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/defs.h"
@@ -14,6 +15,7 @@
 #include "cluster/embedded/cluster_operation.h"
 #include "cluster/embedded/collect.h"
 #include "cluster/embedded/engine.h"
+#include "cluster/embedded/namespace_quota.h"
 #include "cluster/embedded/update.h"
 #include "cluster/objects/collection.h"
 #include "cluster/objects/history.h"
@@ -171,13 +173,22 @@ static bool load(struct dv_embedded *embedded, struct dv_err *err)
     return is_ok;
 }
 
-/* ---- the namespaces that always exist ---- */
+/* ---- what always exists ---- */
 
-static const dv_str builtin_names[DV_N_BUILTINS] = {
-    DV_STR_INIT("default"),
-    DV_STR_INIT("kube-system"),
-    DV_STR_INIT("kube-public"),
-    DV_STR_INIT("kube-node-lease"),
+static const struct {
+    dv_str name;
+    enum dv_kind_id kind;
+    dv_str description; /* of a class of priorities */
+} builtins[DV_N_BUILTINS] = {
+    {DV_STR_INIT("default"),                 DV_KIND_NAMESPACE,      {0}                         },
+    {DV_STR_INIT("kube-system"),             DV_KIND_NAMESPACE,      {0}                         },
+    {DV_STR_INIT("kube-public"),             DV_KIND_NAMESPACE,      {0}                         },
+    {DV_STR_INIT("kube-node-lease"),         DV_KIND_NAMESPACE,      {0}                         },
+    {DV_STR_INIT("system-node-critical"),    DV_KIND_PRIORITY_CLASS,
+     DV_STR_INIT("Used for system critical pods that must not be moved from their current node.")},
+    {DV_STR_INIT("system-cluster-critical"), DV_KIND_PRIORITY_CLASS,
+     DV_STR_INIT("Used for system critical pods that must run in the cluster, but can be moved to "
+                 "another node if necessary.")                                                   },
 };
 
 static void make_builtins(struct dv_embedded *embedded);
@@ -201,7 +212,7 @@ static void on_builtin(struct dv_request *request, const struct dv_api_status *f
 
     embedded->n_starting--;
     if (failure && failure->code != 409 && !embedded->is_closing) {
-        dv_engine_report_retry("cannot make a namespace", failure);
+        dv_engine_report_retry("cannot make what always exists", failure);
         dv_timer_start(&embedded->start_again, embedded->cluster.loop,
                        dv_loop_now_ms(embedded->cluster.loop) + START_AGAIN_MS, on_start_again);
     }
@@ -209,16 +220,31 @@ static void on_builtin(struct dv_request *request, const struct dv_api_status *f
         get_ready(embedded);
 }
 
+static void fill_builtin(struct dv_builtin *builtin, size_t i)
+{
+    int64_t value;
+
+    memset(&builtin->value, 0, sizeof(builtin->value));
+    if (builtins[i].kind == DV_KIND_NAMESPACE)
+        builtin->value.namespace.metadata.name = builtins[i].name;
+    else if (dv_system_priority(builtins[i].name, &value))
+        builtin->value.priority =
+            (struct dv_api_priority_class){.metadata.name = builtins[i].name,
+                                           .value = value,
+                                           .description = builtins[i].description};
+}
+
 static void make_builtins(struct dv_embedded *embedded)
 {
-    const struct dv_kind *kind = dv_kind(DV_KIND_NAMESPACE);
-
     for (size_t i = 0; i < DV_N_BUILTINS; i++) {
         struct dv_builtin *builtin = &embedded->builtins[i];
+        const struct dv_kind *kind = dv_kind(builtins[i].kind);
 
-        if (builtin->request.priv || dv_embedded_get(embedded, kind, DV_STR_NONE, builtin_names[i]))
+        if (builtin->request.priv ||
+            dv_embedded_get(embedded, kind, DV_STR_NONE, builtins[i].name) ||
+            (builtins[i].kind == DV_KIND_PRIORITY_CLASS && !embedded->options.has_accounts))
             continue;
-        builtin->value = (struct dv_api_namespace){.metadata.name = builtin_names[i]};
+        fill_builtin(builtin, i);
         builtin->request = (struct dv_request){.verb = DV_VERB_CREATE,
                                                .kind = kind,
                                                .value = &builtin->value,
@@ -267,6 +293,7 @@ struct dv_embedded *dv_embedded_open(struct dv_loop *loop, struct dv_store *stor
     dv_list_init(&embedded->held);
     dv_list_init(&embedded->events);
     dv_collector_init(embedded);
+    dv_quotas_init(embedded);
     embedded->pool = dv_object_pool_new(dv_engine_pool_grown, embedded);
     set_up(embedded);
     is_loaded = load(embedded, err);
@@ -290,6 +317,7 @@ struct dv_embedded *dv_embedded_open(struct dv_loop *loop, struct dv_store *stor
         dv_history_init(&embedded->collections[i].history, embedded->options.n_history_max,
                         embedded->version);
     dv_collector_start(embedded);
+    dv_quotas_start(embedded);
     make_builtins(embedded);
     return embedded;
 }
@@ -308,6 +336,7 @@ void dv_engine_close_when_idle(struct dv_embedded *embedded)
     dv_timer_cancel(&embedded->pack_idle);
     dv_task_cancel(&embedded->pack);
     dv_collector_fini(embedded);
+    dv_quotas_fini(embedded);
     clear(embedded);
     dv_object_pool_free(embedded->pool);
     free(embedded->rewrite.after);

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "cluster/cluster.h"
 #include "cluster/embedded/events.h"
+#include "cluster/embedded/namespace_quota.h"
 #include "cluster/objects/history.h"
 #include "loop/loop.h"
 #include "resource/object_pool.h"
@@ -82,6 +83,7 @@ void dv_engine_apply(struct dv_embedded *embedded, struct dv_entry *entry, struc
                        dv_loop_now_ms(embedded->cluster.loop) + AGE_MS, on_age);
     dv_object_owners_change(&embedded->owners, entry, old, now);
     dv_collector_look(embedded, entry, old, now);
+    dv_quota_change(embedded, entry, old, now);
     dv_events_look(embedded, entry);
     dv_watchers_wake(embedded, collection);
     dv_views_tell(embedded, collection, old, now);
@@ -137,8 +139,11 @@ bool dv_engine_is_packed(const struct dv_kind *kind)
     case DV_KIND_SECRET:
     case DV_KIND_CONFIG_MAP:
     case DV_KIND_LEASE:
+    case DV_KIND_ENDPOINTS:
+    case DV_KIND_ENDPOINT_SLICE:
     case DV_KIND_CLAIM:
     case DV_KIND_TEMPLATE:
+    case DV_KIND_CONTROLLER_REVISION:
         return true;
     case DV_KIND_NODE: /* the scheduler uses all of these all the time */
     case DV_KIND_SLICE:
@@ -146,10 +151,18 @@ bool dv_engine_is_packed(const struct dv_kind *kind)
     case DV_KIND_TAINT_RULE:
     case DV_KIND_NAMESPACE: /* few, and looked at with every write */
     case DV_KIND_RUNTIME_CLASS:
-    case DV_KIND_ROLE: /* asked with every request of a service account */
+    case DV_KIND_PRIORITY_CLASS: /* few, and looked at with every pod */
+    case DV_KIND_SERVICE:        /* looked at for addresses that are taken */
+    case DV_KIND_RESOURCE_QUOTA: /* looked at with every write into its namespace */
+    case DV_KIND_DEPLOYMENT:
+    case DV_KIND_REPLICA_SET:
+    case DV_KIND_DAEMON_SET: /* looked at with every change of its pods */
+    case DV_KIND_ROLE:       /* asked with every request of a service account */
     case DV_KIND_CLUSTER_ROLE:
     case DV_KIND_ROLE_BINDING:
     case DV_KIND_CLUSTER_ROLE_BINDING:
+    case DV_KIND_VALIDATING_POLICY: /* compiled as they are */
+    case DV_KIND_VALIDATING_POLICY_BINDING:
     case DV_N_KINDS:
         break;
     }

@@ -13,6 +13,7 @@
 #include "cluster/cluster.h"
 #include "cluster/embedded.h"
 #include "cluster/embedded/collect.h"
+#include "cluster/embedded/namespace_quota.h"
 #include "cluster/objects/collection.h"
 #include "cluster/objects/object_owners.h"
 #include "loop/loop.h"
@@ -25,11 +26,15 @@ struct dv_object;
 struct dv_object_pool;
 struct dv_store;
 
-/* The namespaces that always exist are made by requests of the engine's own. */
-#define DV_N_BUILTINS 4u
+/* The namespaces and classes of priorities that always exist are made by requests of the engine's
+ * own. */
+#define DV_N_BUILTINS 6u
 struct dv_builtin {
     struct dv_request request;
-    struct dv_api_namespace value;
+    union {
+        struct dv_api_namespace namespace;
+        struct dv_api_priority_class priority;
+    } value;
 };
 
 /* Writing everything again, an object at a time. */
@@ -56,8 +61,10 @@ struct dv_embedded {
     struct dv_collection collections[DV_N_KINDS];
     struct dv_object_owners owners;
     struct dv_collector collector;
+    struct dv_quotas quotas;
     uint64_t version;      /* of the newest change that is durable */
     uint64_t last_version; /* the newest that was given to a write */
+    uint32_t last_address; /* of a service: the last two bytes; 0: none was given out yet */
 
     /* Operations under way, those that are answered but not told included. */
     size_t n_ops;

@@ -36,6 +36,8 @@ struct dv_manager dv_update_manager(const struct dv_cluster_operation *operation
         manager.name = DV_STR("davit");
     if (request->subresource == DV_SUB_STATUS)
         manager.subresource = DV_STR("status");
+    if (request->subresource == DV_SUB_SCALE)
+        manager.subresource = DV_STR("scale");
     manager.api_version = version->group.n > 0
                               ? dv_str_printf(operation->arena, "%.*s/%.*s", DV_FMT(version->group),
                                               DV_FMT(version->version))

@@ -32,6 +32,10 @@ bool dv_update_change(struct dv_cluster_operation *operation);
 bool dv_update_finalize(struct dv_cluster_operation *operation);
 
 bool dv_patch_run(struct dv_cluster_operation *operation);
+/* Fails the operation by what is wrong with its patch. Returns false. */
+bool dv_patch_fail(struct dv_cluster_operation *operation, const struct dv_err *err);
+/* Updates or patches how many pods the stored object wants (the subresource "scale"). */
+bool dv_scale_run(struct dv_cluster_operation *operation);
 
 /* Checks that the stored object has the `uid`, or the `version`, when one is given. False: the
  * operation has failed with a conflict. */

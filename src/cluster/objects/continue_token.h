@@ -14,7 +14,7 @@
 struct dv_arena;
 struct dv_err;
 
-/* In place of a version: whatever is newest. */
+/* Stands in place of a version for whatever is newest. */
 #define DV_TOKEN_NEWEST (-1)
 
 struct dv_continue {

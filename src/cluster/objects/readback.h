@@ -19,7 +19,8 @@ struct dv_kind;
 DV_CHECKED bool dv_readback_check(const struct dv_kind *kind, dv_str key, dv_str row,
                                   struct dv_arena *arena, struct dv_err *err);
 
-/* In builds for finding faults every row is checked, and one that fails ends the program. */
+/* Whether every row is checked, and one that fails ends the program: so in builds for finding
+ * faults. */
 static inline bool dv_readback_is_strict(void)
 {
 #if defined(__SANITIZE_ADDRESS__)

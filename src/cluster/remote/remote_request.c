@@ -68,6 +68,7 @@ static const struct {
     [DV_SUB_BINDING] = {DV_STR_INIT("binding"),  true },
     [DV_SUB_EVICTION] = {DV_STR_INIT("eviction"), true },
     [DV_SUB_FINALIZE] = {DV_STR_INIT("finalize"), false},
+    [DV_SUB_SCALE] = {DV_STR_INIT("scale"),    false},
     [DV_SUB_TOKEN] = {DV_STR_INIT("token"),    false},
 };
 

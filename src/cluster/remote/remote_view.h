@@ -89,16 +89,16 @@ bool dv_remote_view_has_another(const struct dv_remote_view *view, const struct 
 void dv_remote_view_tell(struct dv_remote_view *view, struct dv_object *now);
 void dv_remote_view_tell_gone(struct dv_remote_view *view, const struct dv_object *old);
 void dv_remote_view_tell_synced(struct dv_remote_view *view);
-/* Once for each kind of trouble; NULL: once when it is over. */
+/* Tells the view's owner of a kind of trouble, once; NULL: that it is over, once. */
 void dv_remote_view_tell_trouble(struct dv_remote_view *view, const struct dv_err *err);
 
 /* ---- remote_list.c: a list, read page by page ---- */
 
 void dv_remote_list_init(struct dv_remote_view *view);
 void dv_remote_list_forget(struct dv_remote_view *view);
-/* Tells a page. */
+/* Tells the objects of a page to the view. */
 DV_CHECKED bool dv_remote_list_take(struct dv_remote_view *view, dv_str text, struct dv_err *err);
-/* The list is whole: finds what it has not. */
+/* To be called when the list is whole: what the view shows and the list has not is gone. */
 void dv_remote_list_end(struct dv_remote_view *view);
 /* Whether the database that a list of one object came from is the one that the view knows: its
  * version did not go back, and what it has of before that version is shown, with that UID. Changes

@@ -94,7 +94,7 @@ static void owners_of_kinds_that_are_not_served_are_left_alone(void **state)
 
     (void)must(create(fixture, DV_KIND_CLAIM, "default",
                       "{\"metadata\":{\"name\":\"c1\",\"ownerReferences\":[{\"apiVersion\":"
-                      "\"apps/v1\",\"kind\":\"Deployment\",\"name\":\"d\",\"uid\":\"u\"}]"
+                      "\"apps/v1\",\"kind\":\"StatefulSet\",\"name\":\"d\",\"uid\":\"u\"}]"
                       "}," CLAIM_SPEC "}"));
     pass(fixture, 5000);
     assert_true(has_claim(fixture, "c1"));
