@@ -97,14 +97,20 @@ bool dv_plugin_info_may(struct dv_guard *guard, const struct dv_plugin_info *inf
                           info->name, err);
 }
 
+bool dv_plugin_check_limits(const struct dv_plugin_info *info, struct dv_plugin_failure *failure)
+{
+    struct dv_err err;
+
+    return dv_plugin_info_check(info, &err) ||
+           fail_validation(failure, &err, dv_str_from_c(err.msg));
+}
+
 bool dv_plugin_judge(const struct dv_plugin_rules *rules, const struct dv_plugin_info *info,
                      const struct dv_plugin_handler **handler, struct dv_plugin_failure *failure)
 {
     const struct dv_plugin_handler *found = find_handler(rules, info->type);
     struct dv_err err;
 
-    if (!dv_plugin_info_check(info, &err))
-        return fail_validation(failure, &err, dv_str_from_c(err.msg));
     if (!found)
         return dv_plugin_failure_set(failure, DV_UNIMPLEMENTED,
                                      "no handler registered for plugin type: %.*s at socket %.*s",

@@ -1,4 +1,4 @@
-/* failure.h - why a plugin is not registered, in the reference's words. Pure.
+/* failure.h - whether a plugin may be registered and, if not, why, in the reference's words. Pure.
  *
  * Plugins are told, and people search their logs for these texts. They can be longer than an error
  * holds: a handler may quote all versions that a plugin offers. */
@@ -31,8 +31,11 @@ bool dv_plugin_failure_set(struct dv_plugin_failure *failure, enum dv_code code,
 /* Whether the policy allows the process that listens on the socket to be what it says it is. */
 bool dv_plugin_info_may(struct dv_guard *guard, const struct dv_plugin_info *info,
                         struct dv_err *err);
-/* Finds the handler for the type that a plugin says it is, and lets it validate the plugin. Checks
- * everything but where its endpoint leads, which needs the file system. */
+/* Whether what the plugin says of itself keeps the limits that hold for every type (info.h). */
+DV_CHECKED bool dv_plugin_check_limits(const struct dv_plugin_info *info,
+                                       struct dv_plugin_failure *failure);
+/* Finds the handler for the type that a plugin says it is, and lets it validate the plugin, which
+ * keeps the limits. Checks everything but where its endpoint leads, which needs the file system. */
 DV_CHECKED bool dv_plugin_judge(const struct dv_plugin_rules *rules,
                                 const struct dv_plugin_info *info,
                                 const struct dv_plugin_handler **handler,

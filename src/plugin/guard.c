@@ -11,7 +11,7 @@
 #include "base/err.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "plugin/plugin_identity.h"
+#include "plugin/peer_identity.h"
 
 /* A policy of a thousand rules is smaller. */
 #define FILE_BYTES_MAX (1u << 20)

@@ -280,12 +280,11 @@ static void on_check_done(struct dv_work *work, const struct dv_err *err)
 
 static void check(struct dv_plugin_operation *op)
 {
-    struct dv_err err;
+    bool is_in_limits = dv_plugin_check_limits(&op->info, &op->failure);
 
-    if (dv_plugin_info_check(&op->info, &err))
-        /* Info that breaks the limits is refused below, and not kept. */
+    if (is_in_limits) /* otherwise it is not worth keeping */
         op->owner->learned(op->owner, &op->info);
-    if (!dv_plugin_judge(op->rules, &op->info, &op->handler, &op->failure)) {
+    if (!is_in_limits || !dv_plugin_judge(op->rules, &op->info, &op->handler, &op->failure)) {
         handle(op, ON_FAILED);
         return;
     }

@@ -38,7 +38,7 @@ static void look(int dir, const char *name, struct dv_plugin_found *found)
         return;
     if (S_ISSOCK(info.stx_mode)) {
         found->kind = DV_PLUGIN_FOUND_SOCKET;
-        found->identity = (struct dv_plugin_identity){
+        found->file_id = (struct dv_plugin_file_id){
             .dev = (uint64_t)info.stx_dev_major << 32 | info.stx_dev_minor,
             .ino = info.stx_ino,
             .born_ns = to_ns(info.stx_mask & STATX_BTIME ? info.stx_btime : info.stx_ctime),

@@ -20,7 +20,7 @@ struct dv_arena;
 
 /* Tells a socket file from one that takes its place. The inode's number alone is not enough: it is
  * used again, often at once. */
-struct dv_plugin_identity {
+struct dv_plugin_file_id {
     uint64_t dev;
     uint64_t ino;
     uint64_t born_ns; /* time of the last change where the file system knows no time of birth */
@@ -44,7 +44,7 @@ enum dv_plugin_found_kind {
 struct dv_plugin_found {
     dv_str path;
     enum dv_plugin_found_kind kind;
-    struct dv_plugin_identity identity; /* for a socket */
+    struct dv_plugin_file_id file_id; /* for a socket */
 };
 
 struct dv_plugin_scan {

@@ -125,7 +125,7 @@ struct dv_plugin_decision dv_plugin_decide(const struct dv_plugin_socket *socket
     if (socket->actual)
         return socket->actual == socket->desired
                    ? rest
-                   : (struct dv_plugin_decision){DV_PLUGIN_DO_UNREGISTER, 0};
+                   : (struct dv_plugin_decision){DV_PLUGIN_DO_DEREGISTER, 0};
     if (socket->desired)
         return act_from(dv_u64_max(socket->retry_ms, socket->not_before_ms), now_ms,
                         DV_PLUGIN_DO_REGISTER);

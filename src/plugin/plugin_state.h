@@ -79,7 +79,7 @@ void dv_plugin_give_up(struct dv_plugin_socket *socket);
 enum dv_plugin_action {
     DV_PLUGIN_DO_NOTHING,    /* all is as it should be, or is being made so */
     DV_PLUGIN_DO_CANCEL,     /* the running operation works for a socket that is gone */
-    DV_PLUGIN_DO_UNREGISTER, /* deregister the old plugin, then ask again */
+    DV_PLUGIN_DO_DEREGISTER, /* deregister the old plugin, then ask again */
     DV_PLUGIN_DO_REGISTER,
     DV_PLUGIN_DO_WAIT, /* ask again at at_ms */
     DV_PLUGIN_DO_FORGET,

@@ -17,7 +17,8 @@
 
 struct dv_arena;
 
-/* Nobody has looked; nobody answers, or the kernel does not tell. */
+/* In place of a process: nobody has looked who listens; nobody listens, or the kernel does not tell
+ * who. */
 #define DV_PLUGIN_LISTENER_UNKNOWN ((pid_t)-1)
 #define DV_PLUGIN_LISTENER_NONE ((pid_t)0)
 

@@ -211,7 +211,7 @@ static void start_operation(struct dv_plugin_entry *entry)
     dv_plugin_tell_later(entry);
 }
 
-static void unregister(struct dv_plugin_entry *entry)
+static void deregister(struct dv_plugin_entry *entry)
 {
     const struct dv_plugin_handler *handler = entry->socket.handler;
 
@@ -272,7 +272,7 @@ static void carry_out(struct dv_plugin_entry *entry)
     case DV_PLUGIN_DO_FORGET:
         dv_plugin_entry_free(entry);
         break;
-    case DV_PLUGIN_DO_UNREGISTER: /* has been done just before */
+    case DV_PLUGIN_DO_DEREGISTER: /* has been done just before */
     case DV_PLUGIN_DO_NOTHING:
         break;
     }
@@ -290,9 +290,10 @@ static void on_decide(struct dv_task *task)
     DV_LIST_EACH (&now, link) {
         struct dv_plugin_entry *entry = DV_CONTAINER(link, struct dv_plugin_entry, to_decide);
 
+        /* Deregistering waits for no moment, so that the time does not matter here. */
         if (!plugins->is_closing &&
-            dv_plugin_decide(&entry->socket, 0).action == DV_PLUGIN_DO_UNREGISTER)
-            unregister(entry); /* the handler may close the plugins */
+            dv_plugin_decide(&entry->socket, 0).action == DV_PLUGIN_DO_DEREGISTER)
+            deregister(entry); /* the handler may close the plugins */
     }
     while ((link = dv_list_shift(&now)) != NULL)
         if (!plugins->is_closing)

@@ -10,7 +10,7 @@
 #include "base/map.h"
 #include "base/num.h"
 #include "base/path.h"
-#include "plugin/watching.h"
+#include "plugin/watcher_state.h"
 
 /* The pause after a scan that failed in part; it doubles each time. */
 #define RETRY_FIRST_MS 1000u

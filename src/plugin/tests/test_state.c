@@ -100,9 +100,9 @@ static void the_difference_decides(void **state)
          10,                                                                                DV_PLUGIN_DO_NOTHING,
          0                                                                                                                },
         {"registered",           {.desired = 1, .actual = 1},                        10,    DV_PLUGIN_DO_NOTHING,    0    },
-        {"gone",                 {.actual = 1},                                      10,    DV_PLUGIN_DO_UNREGISTER, 0    },
-        {"replaced",             {.desired = 2, .actual = 1},                        10,    DV_PLUGIN_DO_UNREGISTER, 0    },
-        {"gone, in backoff",     {.actual = 1, .retry_ms = 99},                      10,    DV_PLUGIN_DO_UNREGISTER, 0    },
+        {"gone",                 {.actual = 1},                                      10,    DV_PLUGIN_DO_DEREGISTER, 0    },
+        {"replaced",             {.desired = 2, .actual = 1},                        10,    DV_PLUGIN_DO_DEREGISTER, 0    },
+        {"gone, in backoff",     {.actual = 1, .retry_ms = 99},                      10,    DV_PLUGIN_DO_DEREGISTER, 0    },
         {"gone on the way",      {.running = 1},                                     10,    DV_PLUGIN_DO_CANCEL,     0    },
         {"replaced on the way",
          {.desired = 2, .running = 1, .actual = 1},
@@ -156,7 +156,7 @@ static void a_second_start_for_one_socket_is_never_asked_for(void **state)
     dv_plugin_undesire(&socket, 2);
     assert_int_equal(dv_plugin_decide(&socket, 1000000).action, DV_PLUGIN_DO_CANCEL);
     dv_plugin_give_up(&socket);
-    assert_int_equal(dv_plugin_decide(&socket, 2).action, DV_PLUGIN_DO_UNREGISTER);
+    assert_int_equal(dv_plugin_decide(&socket, 2).action, DV_PLUGIN_DO_DEREGISTER);
     dv_plugin_world_fini(&world);
 }
 
@@ -173,7 +173,7 @@ static void a_replaced_socket_is_deregistered_before_it_is_registered(void **sta
     assert_ok(dv_plugin_add_actual(&socket, socket.running, &handler, &err), &err);
     dv_plugin_succeed(&socket);
     assert_ok(dv_plugin_desire(&world, &socket, 2, &err), &err);
-    assert_int_equal(dv_plugin_decide(&socket, 20).action, DV_PLUGIN_DO_UNREGISTER);
+    assert_int_equal(dv_plugin_decide(&socket, 20).action, DV_PLUGIN_DO_DEREGISTER);
     dv_plugin_remove_actual(&socket);
     assert_int_equal(dv_plugin_decide(&socket, 20).action, DV_PLUGIN_DO_WAIT);
     assert_int_equal(dv_plugin_decide(&socket, 20).at_ms, 10 + 1000); /* one period later */

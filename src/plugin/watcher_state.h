@@ -1,6 +1,7 @@
-/* watching.h - struct dv_plugin_watcher, which watcher.c, looks.c and known.c share. */
-#ifndef DV_PLUGIN_WATCHING_H
-#define DV_PLUGIN_WATCHING_H
+/* watcher_state.h - struct dv_plugin_watcher, which watcher.c, watcher_looks.c and watcher_known.c
+ * share. */
+#ifndef DV_PLUGIN_WATCHER_STATE_H
+#define DV_PLUGIN_WATCHER_STATE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -35,7 +36,7 @@ struct dv_plugin_known_dir {
 
 struct dv_plugin_known_socket {
     dv_str path;
-    struct dv_plugin_identity identity;
+    struct dv_plugin_file_id file_id;
     uint64_t scan; /* the latest scan that saw it */
     uint64_t job;  /* the latest job that saw it */
     char text[];
@@ -51,7 +52,7 @@ struct dv_plugin_watcher {
     struct dv_map dirs;    /* dv_plugin_known_dir by path */
     struct dv_map sockets; /* dv_plugin_known_socket by path */
 
-    struct dv_list queue; /* looks.c */
+    struct dv_list queue; /* of looks, for watcher_looks.c */
     /* Looks of kind DV_PLUGIN_LOOK_LIST_LINK, which come after all others. */
     struct dv_list links;
     struct dv_map looks;        /* looks of kind DV_PLUGIN_LOOK_AT by path */
@@ -76,14 +77,14 @@ struct dv_plugin_watcher {
     char text[]; /* the text of root */
 };
 
-/* looks.c: adds a path to those that wait to be looked at. */
+/* watcher_looks.c: adds a path to those that wait to be looked at. */
 void dv_plugin_looks_add(struct dv_plugin_watcher *watcher, enum dv_plugin_look_kind kind,
                          dv_str path);
 void dv_plugin_looks_clear(struct dv_plugin_watcher *watcher);
 /* Starts the next job, unless one runs; calls dv_plugin_watcher_scanned when nothing is left. */
 void dv_plugin_looks_run(struct dv_plugin_watcher *watcher);
 
-/* known.c: notes what was found at a path. */
+/* watcher_known.c: notes what was found at a path. */
 void dv_plugin_known_see(struct dv_plugin_watcher *watcher, const struct dv_plugin_found *found,
                          bool by_event);
 void dv_plugin_known_add_dir(struct dv_plugin_watcher *watcher, dv_str path, bool is_link);

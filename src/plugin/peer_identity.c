@@ -1,4 +1,4 @@
-#include "plugin/plugin_identity.h"
+#include "plugin/peer_identity.h"
 
 #include <limits.h>
 #include <poll.h>

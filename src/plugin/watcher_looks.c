@@ -1,5 +1,5 @@
-/* looks.c - the queue of paths that wait to be looked at, and the jobs that look at them, one at a
- * time. */
+/* watcher_looks.c - the queue of paths that wait to be looked at, and the jobs that look at them,
+ * one at a time. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/log.h"
-#include "plugin/watching.h"
+#include "plugin/watcher_state.h"
 
 /* How many paths one job looks at: that takes a fraction of a millisecond. */
 #define LOOKS_A_JOB 128u

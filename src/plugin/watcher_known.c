@@ -1,4 +1,5 @@
-/* known.c - keeps which sockets and directories are there, as far as scans and events have told. */
+/* watcher_known.c - keeps which sockets and directories are there, as far as scans and events have
+ * told. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,7 +7,7 @@
 #include "base/err.h"
 #include "base/path.h"
 #include "plugin/info.h"
-#include "plugin/watching.h"
+#include "plugin/watcher_state.h"
 
 bool dv_plugin_is_dot_name(dv_str path)
 {
@@ -130,7 +131,7 @@ void dv_plugin_known_add_dir(struct dv_plugin_watcher *watcher, dv_str path, boo
     dir->is_link = is_link;
 }
 
-static bool is_same(const struct dv_plugin_identity *a, const struct dv_plugin_identity *b)
+static bool is_same(const struct dv_plugin_file_id *a, const struct dv_plugin_file_id *b)
 {
     return a->dev == b->dev && a->ino == b->ino && a->born_ns == b->born_ns;
 }
@@ -152,7 +153,7 @@ static void see_socket(struct dv_plugin_watcher *watcher, const struct dv_plugin
 
     if (dv_plugin_is_dot_name(found->path) || !dv_map_get(&watcher->dirs, dv_path_dir(found->path)))
         return; /* a directory that is not known yet is new, and will be listed */
-    if (socket && is_same(&socket->identity, &found->identity)) {
+    if (socket && is_same(&socket->file_id, &found->file_id)) {
         socket->scan = watcher->scan;
         socket->job = watcher->n_jobs;
         return;
@@ -164,7 +165,7 @@ static void see_socket(struct dv_plugin_watcher *watcher, const struct dv_plugin
     }
     if (!socket)
         socket = add_socket(watcher, found->path);
-    socket->identity = found->identity;
+    socket->file_id = found->file_id;
     socket->scan = watcher->scan;
     socket->job = watcher->n_jobs;
 }

@@ -1,7 +1,6 @@
-/* plugin_identity.h - who is at the other end of a socket: its user, groups, unit and executable.
- */
-#ifndef DV_PLUGIN_IDENTITY_H
-#define DV_PLUGIN_IDENTITY_H
+/* peer_identity.h - who is at the other end of a socket: its user, groups, unit and executable. */
+#ifndef DV_PLUGIN_PEER_IDENTITY_H
+#define DV_PLUGIN_PEER_IDENTITY_H
 
 struct dv_arena;
 struct dv_policy_peer;
