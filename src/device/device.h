@@ -155,8 +155,8 @@ struct dv_device_diff {
     size_t n_pods;
     bool is_back; /* before this list its devices counted for nothing */
     size_t n_duplicates;
-    dv_str
-        duplicate; /* the first of them; a mistake of the plugin that is worth a line in the log */
+    /* The first device that the plugin lists twice: its mistake, and worth a line in the log. */
+    dv_str duplicate;
 };
 
 /* The list of a ListAndWatch answer becomes the list of the resource. Costs its bytes, and what
@@ -171,6 +171,12 @@ struct dv_device_diff {
 DV_CHECKED bool dv_device_apply_list(struct dv_device_state *state, dv_str resource, dv_str bytes,
                                      struct dv_arena *arena, struct dv_device_diff *diff,
                                      struct dv_err *err);
+
+/* Applies a list that differs from the last one in a few devices, of which it has the same: it is
+ * compared as bytes, which costs a tenth of reading it. False, and nothing has changed: it is not
+ * such a list, or a bad one. dv_device_apply_list begins with this. */
+DV_CHECKED bool dv_device_apply_same(struct dv_device_state *state, dv_str resource, dv_str bytes,
+                                     struct dv_arena *arena, struct dv_device_diff *diff);
 
 /* Does what dv_device_apply_list does for a long list, in parts: the list is read apart from the
  * state, on any thread, and then takes the place of the one before in a time that depends on what

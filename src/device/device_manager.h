@@ -27,8 +27,8 @@ struct dv_device_manager_options {
     struct dv_store *store; /* kept; outlives the manager */
     uint32_t table;         /* of the store, for this module alone */
     struct dv_guard *guard; /* of peers; NULL: all may; outlives the manager */
-    struct dv_grpc_observer
-        *observer;  /* of calls to plugins and from them; may be NULL; likewise */
+    /* Sees the calls to plugins and from them; may be NULL; outlives the manager. */
+    struct dv_grpc_observer *observer;
     bool is_strict; /* does as the reference does, quirks included */
     /* Called when the devices of a resource, its plugin, or what is free has changed: at most once
      * a turn, and never from within a function of this header. May be NULL. */

@@ -14,7 +14,7 @@
 #include "base/str.h"
 #include "device/device.h"
 #include "device/manager/device_manager_state.h"
-#include "device/state/pace.h"
+#include "device/state/list_pace.h"
 #include "grpc/grpc.h"
 #include "loop/loop.h"
 

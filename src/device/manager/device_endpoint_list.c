@@ -2,7 +2,8 @@
  * changes.
  *
  * A plugin can send lists faster than they can be read: then the newest counts, and reading takes
- * no more than its share of the loop (pace.h). Long ones are read on a worker (list_job.c). */
+ * no more than its share of the loop (list_pace.h). Long ones are read on a worker (list_job.c),
+ * unless they are the last one but for a few devices (list_same.c). */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -18,7 +19,7 @@
 #include "device/device_manager.h"
 #include "device/manager/device_endpoint.h"
 #include "device/manager/device_manager_state.h"
-#include "device/state/pace.h"
+#include "device/state/list_pace.h"
 #include "grpc/grpc.h"
 #include "http2/http2.h"
 #include "loop/loop.h"
@@ -86,33 +87,45 @@ static void on_job(void *ctx, const struct dv_device_diff *diff, const struct dv
     end_reading(endpoint); /* last: the next list would replace the state that the diff is about */
 }
 
-static void read_here(struct dv_endpoint *endpoint, dv_str message)
+static void tell_read(struct dv_endpoint *endpoint, const struct dv_device_diff *diff)
+{
+    bool is_new = diff->n_changes > 0 || diff->is_back;
+
+    dv_log(is_new ? DV_LOG_INFO : DV_LOG_DEBUG, "device: list",
+           DV_F_STR("resource", endpoint->resource), DV_F_U64("changes", diff->n_changes));
+    tell_list(endpoint, diff);
+}
+
+/* Reads the list on the loop, if that is quick: a short one, or one that is the last but for a few
+ * devices. */
+static bool read_here(struct dv_endpoint *endpoint, dv_str message)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    struct dv_device_state *state = endpoint->devices->state;
     struct dv_device_diff diff;
     struct dv_err err;
 
-    if (!dv_device_apply_list(endpoint->devices->state, endpoint->resource, message, arena, &diff,
-                              &err)) {
+    if (message.n > SHORT_LIST_BYTES) {
+        if (!dv_device_apply_same(state, endpoint->resource, message, arena, &diff))
+            return false;
+        tell_read(endpoint, &diff);
+    } else if (dv_device_apply_list(state, endpoint->resource, message, arena, &diff, &err)) {
+        tell_read(endpoint, &diff);
+    } else {
         tell_refused(endpoint, &err);
-        return;
     }
-    dv_log(diff.n_changes > 0 || diff.is_back ? DV_LOG_INFO : DV_LOG_DEBUG, "device: list",
-           DV_F_STR("resource", endpoint->resource), DV_F_U64("changes", diff.n_changes));
-    tell_list(endpoint, &diff);
+    return true;
 }
 
 static void read_list(struct dv_endpoint *endpoint, dv_str message)
 {
     endpoint->has_listed = true;
     endpoint->reading_ns = dv_clock_now_ns(dv_loop_clock(endpoint->devices->loop));
-    if (message.n > SHORT_LIST_BYTES) {
+    if (read_here(endpoint, message))
+        end_reading(endpoint);
+    else
         endpoint->job =
             dv_list_job_start(endpoint->devices, endpoint->resource, message, on_job, endpoint);
-        return;
-    }
-    read_here(endpoint, message);
-    end_reading(endpoint);
 }
 
 static void read_newest(struct dv_endpoint *endpoint)

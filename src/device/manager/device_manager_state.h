@@ -53,7 +53,7 @@ void dv_device_manager_check_closed(struct dv_device_manager *devices);
 void dv_device_manager_watch_grace(struct dv_device_manager *devices);
 void dv_device_manager_forget_removed(struct dv_device_manager *devices);
 
-/* stale.c */
+/* stale_sockets.c */
 /* Removes the sockets of plugins that an earlier davitd or kubelet left in the plugin directory. To
  * be called only before dv_device_manager_serve. DV_ALREADY_EXISTS: another agent works on the
  * directory; nothing is removed. */

@@ -13,8 +13,8 @@
 #include "base/vec.h"
 #include "device/device.h"
 #include "device/kubelet_checkpoint.h"
-#include "device/state/cut.h"
 #include "device/state/device_checkpoint.h"
+#include "device/state/json_cut.h"
 #include "json/json.h"
 
 struct ids {

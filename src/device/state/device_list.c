@@ -41,6 +41,7 @@ struct reading {
     size_t n_seen;
     size_t n_duplicates;
     dv_str duplicate;
+    bool is_plain; /* there is nothing but devices, each with a tag of one byte */
     DV_VEC(struct dv_device *) changing; /* those that are new or differ */
     struct entry entry;
 };
@@ -130,7 +131,9 @@ static bool read_entry(struct dv_pb_reader *reader, struct entry *entry, struct 
     return true;
 }
 
-/* What nearly all plugins send: the id, then the health, then the nodes if there are any. */
+/* What nearly all plugins send: devices, and of each the id, then the health, then the nodes if
+ * there are any. */
+#define DEVICE_TAG DV_PB_TAG(1, DV_PB_BYTES)
 #define ID_TAG DV_PB_TAG(1, DV_PB_BYTES)
 #define ONE_BYTE_MAX 0x7fu
 static const dv_str healthy = DV_STR_INIT("\x12\x07Healthy");
@@ -204,7 +207,18 @@ static struct dv_device_nodes *find_nodes(const struct reading *reading,
     return dv_device_nodes_ensure(reading->resource, key);
 }
 
-/* Notes in the device what the list says about it, without changing what counts. */
+/* Notes in the device what the entry says about it, without changing what counts. */
+static void note_next(struct reading *reading, struct dv_device *device)
+{
+    device->next_healthy = reading->entry.is_healthy;
+    device->next_nodes = find_nodes(reading, device);
+    if (!device->is_changing && (!device->is_listed || device->next_nodes != device->nodes ||
+                                 device->next_healthy != device->is_healthy)) {
+        device->is_changing = true;
+        *dv_vec_add(&reading->changing) = device;
+    }
+}
+
 static void note_entry(struct reading *reading)
 {
     struct dv_device_resource *resource = reading->resource;
@@ -218,38 +232,67 @@ static void note_entry(struct reading *reading)
         device->is_changing = false;
         reading->n_seen += device->is_listed;
     }
-    device->next_healthy = reading->entry.is_healthy;
-    device->next_nodes = find_nodes(reading, device);
-    if (!device->is_changing && (!device->is_listed || device->next_nodes != device->nodes ||
-                                 device->next_healthy != device->is_healthy)) {
-        device->is_changing = true;
-        *dv_vec_add(&reading->changing) = device;
-    }
+    note_next(reading, device);
     *dv_vec_add(&reading->in_order) = device;
+}
+
+/* Reads the entry in `field`, a field of a list. */
+static bool read_device(struct reading *reading, struct dv_pb_reader *list,
+                        const struct dv_pb_field *field, struct dv_err *err)
+{
+    struct dv_pb_reader inner;
+
+    return read_same(reading, field->bytes) ||
+           (dv_pb_enter(list, field, &inner, err) && read_entry(&inner, &reading->entry, err));
 }
 
 static bool read_list(struct reading *reading, dv_str bytes, struct dv_err *err)
 {
-    struct dv_pb_reader reader, inner;
+    struct dv_pb_reader reader;
     struct dv_pb_field field;
 
     if (bytes.n > DV_DEVICE_LIST_BYTES_MAX)
         return dv_fail(err, DV_RESOURCE_EXHAUSTED, "%zu bytes, where %u are allowed", bytes.n,
                        DV_DEVICE_LIST_BYTES_MAX);
     dv_pb_reader_init(&reader, bytes);
+    reading->is_plain = true;
     while (!dv_pb_is_at_end(&reader)) {
+        if (*reader.at != DEVICE_TAG)
+            reading->is_plain = false;
         if (!dv_pb_read(&reader, &field, err))
             return false;
-        if (field.tag != DV_PB_TAG(1, DV_PB_BYTES))
+        if (field.tag != DEVICE_TAG)
             continue;
         if (reading->in_order.n == DV_DEVICE_LIST_MAX)
             return dv_fail(err, DV_RESOURCE_EXHAUSTED, "more than %u devices", DV_DEVICE_LIST_MAX);
-        if (!read_same(reading, field.bytes) && (!dv_pb_enter(&reader, &field, &inner, err) ||
-                                                 !read_entry(&inner, &reading->entry, err)))
+        if (!read_device(reading, &reader, &field, err))
             return dv_wrap(err, "device %zu", reading->in_order.n);
         note_entry(reading);
     }
     return true;
+}
+
+/* Reads entries that stand where the last list had `n` devices from place `first` on. False: they
+ * are not those. */
+static bool read_again(struct reading *reading, dv_str entries, size_t first, size_t n)
+{
+    struct dv_pb_reader reader;
+    struct dv_pb_field field;
+    struct dv_err unused;
+    size_t i;
+
+    dv_pb_reader_init(&reader, entries);
+    for (i = 0; i < n && !dv_pb_is_at_end(&reader); i++) {
+        struct dv_device *device = reading->resource->in_order.v[first + i];
+
+        reading->at = first + i;
+        if (*reader.at != DEVICE_TAG || !dv_pb_read(&reader, &field, &unused) ||
+            !read_device(reading, &reader, &field, &unused) ||
+            !dv_str_eq(reading->entry.id, device->id))
+            return false;
+        note_next(reading, device);
+    }
+    return i == n && dv_pb_is_at_end(&reader);
 }
 
 /* -- Changing ------------------------------------------------------------------------------- */
@@ -401,7 +444,6 @@ static void commit(struct reading *reading, struct dv_device_diff *diff)
 
     change_devices(reading, &changes);
     remove_devices(reading, &changes);
-    remember_order(reading);
     if (changes.n_fresh > 0 || changes.n_removed > 0)
         dv_device_rank(resource, changes.fresh, changes.n_fresh);
     *diff = (struct dv_device_diff){
@@ -424,23 +466,48 @@ static void commit(struct reading *reading, struct dv_device_diff *diff)
 /* Undoes the reading of a list that is refused. */
 static void forget(struct reading *reading)
 {
-    struct dv_device_resource *resource = reading->resource;
-
     for (size_t i = 0; i < reading->changing.n; i++) {
         reading->changing.v[i]->is_changing = false;
         dv_device_drop(reading->changing.v[i]); /* stays when it was known before */
     }
-    dv_device_nodes_prune(resource);
-    dv_device_resource_drop(resource);
+    dv_device_nodes_prune(reading->resource);
+}
+
+bool dv_device_list_change(struct dv_device_resource *resource, dv_str entries, size_t first,
+                           size_t n, struct dv_arena *arena, struct dv_device_diff *diff)
+{
+    struct reading reading = {
+        .resource = resource, .arena = arena, .n_seen = resource->n_listed /* all others are */};
+    bool is_good = read_again(&reading, entries, first, n);
+
+    if (is_good)
+        commit(&reading, diff);
+    else
+        forget(&reading);
+    dv_vec_fini(&reading.changing);
+    return is_good;
+}
+
+/* Keeps the list as bytes, where the next one can be compared with it. */
+static void remember_text(const struct reading *reading, dv_str bytes)
+{
+    if (reading->is_plain && reading->n_duplicates == 0)
+        dv_device_text_set(&reading->resource->text, bytes);
+    else
+        dv_device_text_fini(&reading->resource->text);
 }
 
 bool dv_device_apply_list(struct dv_device_state *state, dv_str resource_name, dv_str bytes,
                           struct dv_arena *arena, struct dv_device_diff *diff, struct dv_err *err)
 {
-    struct dv_device_resource *resource = dv_device_resource_ensure(state, resource_name);
-    struct reading reading = {.resource = resource, .arena = arena, .in_order = resource->spare};
+    struct dv_device_resource *resource;
+    struct reading reading;
     bool is_good;
 
+    if (dv_device_apply_same(state, resource_name, bytes, arena, diff))
+        return true;
+    resource = dv_device_resource_ensure(state, resource_name);
+    reading = (struct reading){.resource = resource, .arena = arena, .in_order = resource->spare};
     dv_vec_clear(&reading.in_order);
     resource->spare = (struct dv_device_order){0}; /* the reading has its memory now */
     resource->generation++;
@@ -448,12 +515,15 @@ bool dv_device_apply_list(struct dv_device_state *state, dv_str resource_name, d
     is_good = read_list(&reading, bytes, err);
     if (is_good) {
         commit(&reading, diff);
+        remember_order(&reading);
+        remember_text(&reading, bytes);
         resource->spare = reading.in_order;
         resource->list_number = state->n_lists;
     } else {
         (void)dv_wrap(err, "device list of %.*s", DV_FMT(resource_name));
         dv_vec_fini(&reading.in_order);
         forget(&reading);
+        dv_device_resource_drop(resource);
     }
     dv_vec_fini(&reading.changing);
     return is_good;

@@ -60,6 +60,7 @@ void dv_device_resource_free(struct dv_device_resource *resource)
     dv_device_nodes_free_all(resource);
     dv_vec_fini(&resource->in_order);
     dv_vec_fini(&resource->spare);
+    dv_device_text_fini(&resource->text);
     dv_vec_fini(&resource->groups);
     dv_vec_fini(&resource->ranked);
     dv_device_bits_fini(&resource->free_ranks);

@@ -61,6 +61,13 @@ struct dv_device_order {
     size_t size;
 };
 
+/* The bytes of a list (list_same.c). */
+struct dv_device_text {
+    char *p;
+    size_t n;
+    size_t size;
+};
+
 struct dv_device_plugin {
     struct dv_link in_resource;
     struct dv_device_plugin_options options;
@@ -93,6 +100,7 @@ struct dv_device_resource {
     uint64_t generation;             /* of the list that was read last */
     struct dv_device_order in_order; /* of that list: where to look first */
     struct dv_device_order spare;    /* memory for that of the next */
+    struct dv_device_text text;      /* that list; empty where an entry need not be a device */
 
     uint64_t list_number; /* of that list, among all of the state's */
 
@@ -237,7 +245,20 @@ void dv_device_nodes_prune(struct dv_device_resource *resource);
  * that went or moved have DV_DEVICE_NO_RANK. */
 void dv_device_rank(struct dv_device_resource *resource, struct dv_device **fresh, size_t n_fresh);
 
-/* -- told.c: who is told of a change of health */
+/* -- list_same.c */
+
+void dv_device_text_set(struct dv_device_text *text, dv_str bytes);
+void dv_device_text_fini(struct dv_device_text *text);
+
+/* -- device_list.c */
+
+/* Applies entries of a list that stand where the last one had `n` devices from place `first` on.
+ * False, and nothing has changed: they are not the same devices in the same order, or are bad. */
+DV_CHECKED bool dv_device_list_change(struct dv_device_resource *resource, dv_str entries,
+                                      size_t first, size_t n, struct dv_arena *arena,
+                                      struct dv_device_diff *diff);
+
+/* -- tell_holders.c: who is told of a change of health */
 
 struct dv_device_told {
     DV_VEC(dv_str) pods;

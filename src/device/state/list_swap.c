@@ -148,6 +148,7 @@ static void move_devices(struct dv_device_resource *to, const struct dv_device_r
     to->n_listed = from->n_listed;
     to->n_healthy = from->n_healthy;
     to->in_order = from->in_order;
+    to->text = from->text;
     to->nodes = from->nodes;
     to->groups = from->groups;
     to->ranked = from->ranked;

@@ -218,6 +218,87 @@ static void views_come_by_id_whatever_their_nodes_listed_or_held(void **state)
     }
 }
 
+/* ---- lists that are the last one but for a few devices ---- */
+
+/* What a list changes, when it is compared with the last one as bytes: how many devices; -1 when it
+ * has to be read. */
+static int apply_same(struct node *node, const char *devices)
+{
+    struct dv_device_diff diff;
+
+    if (!dv_device_apply_same(node->state, DV_STR(GPU), node_list_bytes(node, devices), node->arena,
+                              &diff))
+        return -1;
+    assert_false(diff.is_back);
+    assert_int_equal(diff.n_duplicates, 0);
+    return (int)diff.n_changes;
+}
+
+static void a_list_of_the_same_devices_is_compared_as_bytes(void **state)
+{
+    static const struct {
+        const char *devices;
+        int n_changes;
+        const char *capacity;
+    } rows[] = {
+        {"a b c d",      0,  "4/4"},
+        {"a b! c d",     1,  "4/3"},
+        {"a b! c d!",    1,  "4/2"},
+        {"a! b c! d",    4,  "4/2"},
+        {"a@0 b c@1 d@", 3,  "4/4"},
+        {"a b c d",      3,  "4/4"},
+        {"a b c",        -1, "4/4"},
+        {"b c d",        -1, "4/4"},
+        {"a c b d",      -1, "4/4"},
+        {"a b x d",      -1, "4/4"},
+        {"a b c d d",    -1, "4/4"},
+        {"x a b c d",    -1, "4/4"},
+        {"a a2 b c d",   -1, "4/4"},
+        {"",             -1, "4/4"},
+        {"a! b! c! d!",  4,  "4/0"},
+    };
+    struct node *node = *state;
+
+    assert_int_equal(apply_same(node, "a"), -1); /* nothing was listed yet */
+    node_register(node, GPU, "a.sock", "a b c d");
+    for (size_t i = 0; i < DV_COUNT(rows); i++) {
+        assert_int_equal(apply_same(node, rows[i].devices), rows[i].n_changes);
+        assert_string_equal(node_capacity(node, GPU), rows[i].capacity);
+    }
+}
+
+static void a_list_is_read_where_the_last_one_was_no_plain_list(void **state)
+{
+    struct node *node = *state;
+    struct dv_device_diff diff;
+
+    node_register(node, GPU, "a.sock", "a b a");
+    assert_int_equal(apply_same(node, "a b a"), -1);
+    (void)node_list(node, GPU, "a b");
+    assert_int_equal(apply_same(node, "a b!"), 1);
+    assert_true(commit(node, begin(node, GPU, "a c"), &diff)); /* its bytes are kept, too */
+    assert_int_equal(apply_same(node, "a c!"), 1);
+    assert_true(commit(node, begin(node, GPU, "a c a"), &diff));
+    assert_int_equal(apply_same(node, "a c a"), -1);
+    node_disconnect(node, GPU, "a.sock");
+    (void)node_list(node, GPU, "a c");
+    node_disconnect(node, GPU, "a.sock");
+    node_connect(node, GPU, "b.sock");
+    assert_int_equal(apply_same(node, "a c"), -1); /* the first of a plugin brings devices back */
+}
+
+static void holders_are_told_of_a_flip_that_was_found_in_bytes(void **state)
+{
+    struct node *node = *state;
+    struct dv_device_diff diff;
+
+    node_register(node, GPU, "a.sock", "a b");
+    assert_true(node_allocate(node, "p", "c", DV_DEVICE_REGULAR, GPU "=2"));
+    assert_true(dv_device_apply_same(node->state, DV_STR(GPU), node_list_bytes(node, "a b!"),
+                                     node->arena, &diff));
+    assert_string_equal(told(node, &diff), "p");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -231,6 +312,9 @@ int main(void)
         strict_node_test(strictly_one_holder_of_the_id_is_told),
         node_test(a_list_brings_devices_back_after_the_plugin_did),
         node_test(views_come_by_id_whatever_their_nodes_listed_or_held),
+        node_test(a_list_of_the_same_devices_is_compared_as_bytes),
+        node_test(a_list_is_read_where_the_last_one_was_no_plain_list),
+        node_test(holders_are_told_of_a_flip_that_was_found_in_bytes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

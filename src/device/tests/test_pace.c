@@ -1,5 +1,5 @@
 /* How often lists are read. */
-#include "device/state/pace.h"
+#include "device/state/list_pace.h"
 
 #include "support/dvtest.h"
 

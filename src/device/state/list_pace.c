@@ -1,4 +1,4 @@
-#include "device/state/pace.h"
+#include "device/state/list_pace.h"
 
 #include "base/num.h"
 

@@ -1,10 +1,10 @@
-/* cut.h - a JSON text in pieces.
+/* json_cut.h - a JSON text in pieces.
  *
  * json.h keeps of a key that comes twice only the last. Go decodes both, one onto the other, and so
  * must whoever checks a sum over the outcome. This cuts text that dv_json_parse has accepted into
  * members and elements, each a text of its own; it finds where they end and knows nothing else. */
-#ifndef DV_DEVICE_CUT_H
-#define DV_DEVICE_CUT_H
+#ifndef DV_DEVICE_JSON_CUT_H
+#define DV_DEVICE_JSON_CUT_H
 
 #include <stdbool.h>
 

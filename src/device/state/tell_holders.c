@@ -1,4 +1,5 @@
-/* told.c - the pods that are told when a list changes the health of what they hold; each once. */
+/* tell_holders.c - the pods that are told when a list changes the health of what they hold; each
+ * once. */
 #include "base/arena.h"
 #include "base/list.h"
 #include "base/map.h"

@@ -1,4 +1,4 @@
-/* stale.c - the plugin directory is cleaned before anybody is told that davitd is there.
+/* stale_sockets.c - the plugin directory is cleaned before anybody is told that davitd is there.
  *
  * Plugins take the loss of their socket, or a new kubelet.sock, as the sign to make their socket
  * anew and to register. Some do so within microseconds: what comes while we clean must stay. */

@@ -1,9 +1,9 @@
-/* pace.h - how often a plugin's lists are read. Pure.
+/* list_pace.h - how often a plugin's lists are read. Pure.
  *
  * A plugin may send lists without end. A few in a row are read as they come; after that, and always
  * in proportion to what reading them costs, only the newest of an interval is. */
-#ifndef DV_DEVICE_PACE_H
-#define DV_DEVICE_PACE_H
+#ifndef DV_DEVICE_LIST_PACE_H
+#define DV_DEVICE_LIST_PACE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "device/state/cut.h"
+#include "device/state/json_cut.h"
 
 static const char *skip_blanks(const char *at, const char *end)
 {
