@@ -116,6 +116,8 @@ static void on_synced(void *ctx)
         dv_queue_start(&control->queues[DV_CONTROL_ACCOUNT_QUEUE]);
     if (is_synced(control, DV_CONTROL_CLUSTER_ROLES))
         dv_queue_start(&control->queues[DV_CONTROL_ROLE_QUEUE]);
+    if (is_synced(control, DV_CONTROL_SERVICES) && is_synced(control, DV_CONTROL_ENDPOINT_SLICES))
+        dv_queue_start(&control->queues[DV_CONTROL_SERVICE_QUEUE]);
     if (!control->evictor || !is_synced(control, DV_CONTROL_SLICES) ||
         (control->options.gates.taint_rules && !is_synced(control, DV_CONTROL_RULES)))
         return;
@@ -128,17 +130,19 @@ static const struct {
     enum dv_kind_id kind;
     void (*changed)(void *ctx, struct dv_object *old, struct dv_object *now);
 } view_table[DV_N_CONTROL_VIEWS] = {
-    [DV_CONTROL_PODS] = {DV_KIND_POD,             dv_control_pod_changed         },
-    [DV_CONTROL_CLAIMS] = {DV_KIND_CLAIM,           dv_control_claim_changed       },
-    [DV_CONTROL_TEMPLATES] = {DV_KIND_TEMPLATE,        dv_control_template_changed    },
-    [DV_CONTROL_SLICES] = {DV_KIND_SLICE,           dv_evictor_slice_changed       },
-    [DV_CONTROL_RULES] = {DV_KIND_TAINT_RULE,      dv_evictor_rule_changed        },
-    [DV_CONTROL_NODES] = {DV_KIND_NODE,            dv_control_node_changed        },
-    [DV_CONTROL_LEASES] = {DV_KIND_LEASE,           dv_control_lease_changed       },
-    [DV_CONTROL_NAMESPACES] = {DV_KIND_NAMESPACE,       dv_control_namespace_changed   },
-    [DV_CONTROL_ACCOUNTS] = {DV_KIND_SERVICE_ACCOUNT, dv_control_account_changed     },
-    [DV_CONTROL_CONFIG_MAPS] = {DV_KIND_CONFIG_MAP,      dv_control_config_map_changed  },
-    [DV_CONTROL_CLUSTER_ROLES] = {DV_KIND_CLUSTER_ROLE,    dv_control_cluster_role_changed},
+    [DV_CONTROL_PODS] = {DV_KIND_POD,             dv_control_pod_changed           },
+    [DV_CONTROL_CLAIMS] = {DV_KIND_CLAIM,           dv_control_claim_changed         },
+    [DV_CONTROL_TEMPLATES] = {DV_KIND_TEMPLATE,        dv_control_template_changed      },
+    [DV_CONTROL_SLICES] = {DV_KIND_SLICE,           dv_evictor_slice_changed         },
+    [DV_CONTROL_RULES] = {DV_KIND_TAINT_RULE,      dv_evictor_rule_changed          },
+    [DV_CONTROL_NODES] = {DV_KIND_NODE,            dv_control_node_changed          },
+    [DV_CONTROL_LEASES] = {DV_KIND_LEASE,           dv_control_lease_changed         },
+    [DV_CONTROL_NAMESPACES] = {DV_KIND_NAMESPACE,       dv_control_namespace_changed     },
+    [DV_CONTROL_ACCOUNTS] = {DV_KIND_SERVICE_ACCOUNT, dv_control_account_changed       },
+    [DV_CONTROL_CONFIG_MAPS] = {DV_KIND_CONFIG_MAP,      dv_control_config_map_changed    },
+    [DV_CONTROL_CLUSTER_ROLES] = {DV_KIND_CLUSTER_ROLE,    dv_control_cluster_role_changed  },
+    [DV_CONTROL_SERVICES] = {DV_KIND_SERVICE,         dv_control_service_changed       },
+    [DV_CONTROL_ENDPOINT_SLICES] = {DV_KIND_ENDPOINT_SLICE,  dv_control_endpoint_slice_changed},
 };
 
 static bool is_wanted(const struct dv_control *control, enum dv_control_view view)
@@ -150,7 +154,8 @@ static bool is_wanted(const struct dv_control *control, enum dv_control_view vie
     if (view == DV_CONTROL_NODES || view == DV_CONTROL_LEASES)
         return control->options.watches_nodes;
     if (view == DV_CONTROL_NAMESPACES || view == DV_CONTROL_ACCOUNTS ||
-        view == DV_CONTROL_CONFIG_MAPS || view == DV_CONTROL_CLUSTER_ROLES)
+        view == DV_CONTROL_CONFIG_MAPS || view == DV_CONTROL_CLUSTER_ROLES ||
+        view == DV_CONTROL_SERVICES || view == DV_CONTROL_ENDPOINT_SLICES)
         return control->options.root_ca.p != NULL;
     return true;
 }
@@ -195,8 +200,9 @@ static void free_control(struct dv_control *control)
     dv_made_fini(control);
     dv_index_fini(&control->pods);
     dv_index_fini(&control->claims);
+    dv_index_fini(&control->endpoints);
     dv_recent_fini(&control->gone);
-    dv_leases_free(control);
+    dv_control_leases_free(control);
     free(control);
 }
 
@@ -253,6 +259,11 @@ static void on_role_queue_stopped(struct dv_queue *queue)
     part_closed(DV_CONTAINER(queue, struct dv_control, queues[DV_CONTROL_ROLE_QUEUE]));
 }
 
+static void on_service_queue_stopped(struct dv_queue *queue)
+{
+    part_closed(DV_CONTAINER(queue, struct dv_control, queues[DV_CONTROL_SERVICE_QUEUE]));
+}
+
 static void on_recorder_closed(void *ctx)
 {
     part_closed(ctx);
@@ -278,6 +289,8 @@ static const struct {
     [DV_CONTROL_ACCOUNT_QUEUE] = {dv_account_job_bytes,  4, dv_account_job_run,
                               on_account_queue_stopped                                             },
     [DV_CONTROL_ROLE_QUEUE] = {dv_role_job_bytes,     4, dv_role_job_run,     on_role_queue_stopped },
+    [DV_CONTROL_SERVICE_QUEUE] = {dv_service_job_bytes,  4, dv_service_job_run,
+                              on_service_queue_stopped                                             },
 };
 
 static size_t running_max(const struct dv_control *control, enum dv_control_queue queue)
@@ -311,6 +324,7 @@ struct dv_control *dv_control_open(struct dv_loop *loop, const struct dv_control
     dv_made_init(control);
     dv_index_init(&control->pods);
     dv_index_init(&control->claims);
+    dv_index_init(&control->endpoints);
     dv_recent_init(&control->gone, GONE_MAX);
     dv_map_init(&control->leases);
     dv_control_lookup_init(control);

@@ -23,6 +23,41 @@
 
 static void on_task(struct dv_task *task);
 
+/* ---- items ---- */
+
+/* Makes an item of that size, in the place of one that has the key. */
+static struct dv_queue_item *new_item(struct dv_queue *queue, size_t bytes, dv_str key,
+                                      size_t n_namespace)
+{
+    struct dv_queue_item *item = dv_alloc(bytes + key.n);
+    char *text = (char *)item + bytes;
+
+    memcpy(text, key.p, key.n);
+    item->queue = queue;
+    item->key = (dv_str){text, key.n};
+    item->namespace = dv_str_slice(item->key, 0, n_namespace);
+    item->name = dv_str_slice(item->key, n_namespace + 1, key.n);
+    (void)dv_map_set(&queue->items, item->key, item); /* replaces the key, too */
+    return item;
+}
+
+/* Gives an item that is in no list all that its runs need. Until its first one it has nothing but
+ * its key: after a start there are as many as objects, and what they leave behind lies between what
+ * lasts. */
+static struct dv_queue_item *complete(struct dv_queue_item *item)
+{
+    struct dv_queue_item *whole;
+
+    if (item->is_whole)
+        return item;
+    whole = new_item(item->queue, item->queue->options.item_bytes, item->key, item->namespace.n);
+    whole->is_whole = true;
+    free(item);
+    return whole;
+}
+
+/* ---- running ---- */
+
 void dv_queue_init(struct dv_queue *queue, const struct dv_queue_options *options)
 {
     *queue = (struct dv_queue){.options = *options};
@@ -96,7 +131,7 @@ static void on_task(struct dv_task *task)
 
         if (!link)
             return;
-        item = DV_CONTAINER(link, struct dv_queue_item, link);
+        item = complete(DV_CONTAINER(link, struct dv_queue_item, link));
         item->state = DV_QUEUE_RUNNING;
         item->again_ms = NEVER;
         dv_list_push(&queue->running, &item->link);
@@ -136,20 +171,6 @@ void dv_queue_stop(struct dv_queue *queue)
 
 /* ---- adding ---- */
 
-static struct dv_queue_item *new_item(struct dv_queue *queue, dv_str key, size_t n_namespace)
-{
-    struct dv_queue_item *item = dv_alloc(queue->options.item_bytes + key.n);
-    char *text = (char *)item + queue->options.item_bytes;
-
-    memcpy(text, key.p, key.n);
-    item->queue = queue;
-    item->key = (dv_str){text, key.n};
-    item->namespace = dv_str_slice(item->key, 0, n_namespace);
-    item->name = dv_str_slice(item->key, n_namespace + 1, key.n);
-    (void)dv_map_set(&queue->items, item->key, item); /* add_at has looked: there was none */
-    return item;
-}
-
 /* The key of an object, borrowed until the next one is made. */
 static dv_str make_key(struct dv_queue *queue, dv_str namespace, dv_str name)
 {
@@ -171,7 +192,8 @@ static void add_at(struct dv_queue *queue, dv_str namespace, dv_str name, uint64
     key = make_key(queue, namespace, name);
     item = dv_map_get(&queue->items, key);
     if (!item) {
-        wait_until(new_item(queue, key, namespace.n), at_ms);
+        item = new_item(queue, sizeof(*item), key, namespace.n);
+        wait_until(item, at_ms);
         return;
     }
     switch (item->state) {

@@ -35,6 +35,7 @@ struct dv_queue_item {
     dv_str namespace;
     dv_str name;
     enum dv_queue_state state;
+    bool is_whole;       /* it has all of item_bytes: from its first run on */
     uint32_t n_failures; /* in a row */
     uint64_t again_ms;   /* RUNNING: it shall run again from then on; UINT64_MAX: it shall not */
     struct dv_timer timer;
@@ -43,7 +44,7 @@ struct dv_queue_item {
 
 struct dv_queue_options {
     struct dv_loop *loop;
-    size_t item_bytes;    /* of the struct that begins with a dv_queue_item; zeroed when made */
+    size_t item_bytes;    /* of the struct that begins with a dv_queue_item; zeroed at first */
     size_t n_running_max; /* at a time */
     /* Ends, now or later, in one of dv_queue_finish, _finish_after, _retry. */
     void (*run)(struct dv_queue_item *item);
@@ -51,6 +52,7 @@ struct dv_queue_options {
     void (*cancel)(struct dv_queue_item *item);
     /* The last of those that ran has ended, after dv_queue_stop. */
     void (*stopped)(struct dv_queue *queue);
+    void *ctx; /* for these, in options.ctx */
 };
 
 struct dv_queue {

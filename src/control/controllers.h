@@ -63,6 +63,8 @@ enum dv_control_view {
     DV_CONTROL_ACCOUNTS,
     DV_CONTROL_CONFIG_MAPS,
     DV_CONTROL_CLUSTER_ROLES,
+    DV_CONTROL_SERVICES,
+    DV_CONTROL_ENDPOINT_SLICES,
     DV_N_CONTROL_VIEWS,
 };
 
@@ -74,6 +76,7 @@ enum dv_control_queue {
     DV_CONTROL_NODE_QUEUE,
     DV_CONTROL_ACCOUNT_QUEUE, /* of namespaces */
     DV_CONTROL_ROLE_QUEUE,    /* of ClusterRoles that are made of others */
+    DV_CONTROL_SERVICE_QUEUE,
     DV_N_CONTROL_QUEUES,
 };
 
@@ -85,8 +88,9 @@ struct dv_control {
     struct dv_recorder *claims_recorder;
     struct dv_recorder *taints_recorder;
     struct dv_control_lookup lookup;
-    struct dv_index pods;   /* "namespace/name" by "claim namespace/name", "template ..." */
-    struct dv_index claims; /* by the uids of the pod that owns it, and of those that use it */
+    struct dv_index pods;      /* "namespace/name" by "claim namespace/name", "template ..." */
+    struct dv_index claims;    /* by the uids of the pod that owns it, and of those that use it */
+    struct dv_index endpoints; /* pods, by "namespace/name" of the services that select them */
     struct dv_made made;
     struct dv_recent gone; /* pods */
     struct dv_evictor *evictor;
@@ -162,7 +166,7 @@ void dv_claim_job_run(struct dv_queue_item *item);
 
 void dv_control_node_changed(void *ctx, struct dv_object *old, struct dv_object *now);
 void dv_control_lease_changed(void *ctx, struct dv_object *old, struct dv_object *now);
-void dv_leases_free(struct dv_control *control);
+void dv_control_leases_free(struct dv_control *control);
 size_t dv_node_job_bytes(void);
 void dv_node_job_run(struct dv_queue_item *item);
 
@@ -179,5 +183,15 @@ void dv_account_job_run(struct dv_queue_item *item);
 void dv_control_cluster_role_changed(void *ctx, struct dv_object *old, struct dv_object *now);
 size_t dv_role_job_bytes(void);
 void dv_role_job_run(struct dv_queue_item *item);
+
+/* ---- what is behind services (service_job.c) ---- */
+
+/* A pod has changed, come (`was` is NULL) or gone (`pod` is NULL). */
+void dv_control_endpoint_changed(struct dv_control *control, const struct dv_api_pod *was,
+                                 const struct dv_api_pod *pod);
+void dv_control_service_changed(void *ctx, struct dv_object *old, struct dv_object *now);
+void dv_control_endpoint_slice_changed(void *ctx, struct dv_object *old, struct dv_object *now);
+size_t dv_service_job_bytes(void);
+void dv_service_job_run(struct dv_queue_item *item);
 
 #endif

@@ -101,7 +101,7 @@ static void on_deleted(struct dv_job *job, const struct dv_api_status *failure)
     struct eviction_job *eviction_job = eviction_job_of(job);
 
     if (failure && failure->code != 404) {
-        /* Also for 409, a new pod of that name: the next run reads it. */
+        /* This is so for 409 too, which tells of a new pod of that name: the next run reads it. */
         dv_job_fail(job, "delete a pod", failure);
         return;
     }

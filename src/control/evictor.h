@@ -80,7 +80,7 @@ struct dv_evictor {
     struct dv_list dirty_order;
     struct dv_map doomed;    /* dv_doomed by key */
     struct dv_map rules;     /* dv_rule by name */
-    struct dv_map rule_uids; /* the same by uid */
+    struct dv_map rule_uids; /* dv_rule by uid */
     struct dv_map pools;
     struct dv_map slices;           /* dv_pool_slice by name */
     struct dv_index claims_by_pool; /* by the names of the pools that they have devices of */

@@ -40,7 +40,7 @@ struct dv_pod_plan {
     struct dv_err err; /* of the last entry, when it is stuck */
 };
 
-/* In `arena`; refers to the pod, and to nothing else that was found. */
+/* Makes the plan in `arena`; it refers to the pod, and to nothing else that was found. */
 void dv_control_plan_pod(const struct dv_api_pod *pod, const struct dv_control_lookup *lookup,
                          const struct dv_control_gates *gates, struct dv_arena *arena,
                          struct dv_pod_plan *plan);
@@ -63,7 +63,7 @@ dv_str dv_control_claim_name(dv_str generate_name, dv_str pod_uid, dv_str entry,
  * the pod and the plan. False: the pod's status says that already. */
 bool dv_control_claim_statuses(const struct dv_api_pod *pod, const struct dv_pod_plan *plan,
                                struct dv_arena *arena, struct dv_api_pod_status *status);
-/* The same as an apply patch. */
+/* Makes a patch for server-side apply of what dv_control_claim_statuses has set. */
 struct dv_json *dv_control_claim_patch(const struct dv_api_pod *pod,
                                        const struct dv_api_pod_status *status,
                                        struct dv_arena *arena);

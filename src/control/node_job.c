@@ -35,7 +35,7 @@ size_t dv_node_job_bytes(void)
     return sizeof(struct dv_job);
 }
 
-void dv_leases_free(struct dv_control *control)
+void dv_control_leases_free(struct dv_control *control)
 {
     const struct dv_map_entry *entry;
 

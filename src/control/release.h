@@ -17,7 +17,8 @@ enum dv_consumer {
     DV_CONSUMER_UNKNOWN, /* the server must be asked */
 };
 
-/* Of a reservation, and the pod of that name (NULL: none that is known). Who is no pod stays. */
+/* Judges a reservation by the pod of that name (NULL: none is known). A consumer that is no pod
+ * stays. */
 enum dv_consumer
 dv_control_judge_consumer(const struct dv_api_resource_claim_consumer_reference *consumer,
                           const struct dv_api_pod *pod);

@@ -36,17 +36,9 @@ enum dv_use dv_control_use(const struct dv_map *statuses,
     return DV_USE_GENERATED;
 }
 
-static const struct dv_api_owner_reference *controller_of(const struct dv_api_object_meta *meta)
-{
-    for (size_t i = 0; i < meta->n_owner_references; i++)
-        if (meta->owner_references[i].controller && *meta->owner_references[i].controller)
-            return &meta->owner_references[i];
-    return NULL;
-}
-
 bool dv_control_owner_pod(const struct dv_api_object_meta *claim, dv_str *name, dv_str *uid)
 {
-    const struct dv_api_owner_reference *owner = controller_of(claim);
+    const struct dv_api_owner_reference *owner = dv_controller_of(claim);
 
     if (!owner || !dv_str_eq(owner->kind, DV_STR("Pod")) ||
         !dv_str_eq(owner->api_version, DV_STR("v1")))
@@ -58,7 +50,7 @@ bool dv_control_owner_pod(const struct dv_api_object_meta *claim, dv_str *name, 
 
 bool dv_control_is_owned_by(const struct dv_api_object_meta *claim, dv_str uid)
 {
-    const struct dv_api_owner_reference *owner = controller_of(claim);
+    const struct dv_api_owner_reference *owner = dv_controller_of(claim);
 
     return owner && dv_str_eq(owner->uid, uid);
 }

@@ -16,7 +16,7 @@ struct dv_api_resource_claim_consumer_reference;
 struct dv_api_resource_claim_template;
 struct dv_map;
 
-/* On generated claims: the name of the pod's entry that they are for. */
+/* The annotation of generated claims with the name of the pod's entry that they are for. */
 #define DV_CLAIM_ENTRY_ANNOTATION "resource.kubernetes.io/pod-claim-name"
 
 /* It has ended, or will never run. */
