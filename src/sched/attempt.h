@@ -5,9 +5,9 @@
  * the attempt borrows it has references to; what it found out is held against what is there when it
  * decides.
  *
- *     BEGIN -> NODES -> RANKING -> CHOOSING -> decided, or given up
- *       ^        ^                    |
- *       |        +--- none of them ---+
+ *     BEGIN -> [COUNTING] -> NODES -> RANKING -> CHOOSING -> decided, or [PREEMPTING] given up
+ *       ^                      ^                    |
+ *       |                      +--- none of them ---+
  *       +--- nodes or classes came or went, or a claim of the pod is another one */
 #ifndef DV_SCHED_ATTEMPT_H
 #define DV_SCHED_ATTEMPT_H
@@ -23,6 +23,7 @@
 #include "base/vec.h"
 #include "loop/loop.h"
 #include "sched/fit.h"
+#include "sched/placed.h"
 
 struct dv_sched_crowd;
 struct dv_sched_crowd_reason;
@@ -71,6 +72,16 @@ struct dv_sched_job {
     struct dv_err err;
 };
 
+/* The search for a node where pods of lower priority could make room. */
+struct dv_sched_search {
+    size_t start;
+    size_t n_seen;
+    size_t n_in_vain; /* nodes that could be right, but nobody there can help */
+    size_t n_candidates;
+    struct dv_sched_node *node; /* the best of them */
+    struct dv_sched_toll toll;
+};
+
 struct dv_sched_attempt {
     struct dv_sched *sched;
     struct dv_sched_pod *pod;
@@ -80,9 +91,11 @@ struct dv_sched_attempt {
     uint64_t begin_ns;
     enum attempt_stage {
         AT_BEGIN,
-        AT_NODES,    /* they are looked at */
-        AT_RANKING,  /* all candidates are asked for devices, */
-        AT_CHOOSING, /* or one after the other */
+        AT_COUNTING,   /* of pods that it wants near or apart */
+        AT_NODES,      /* they are looked at */
+        AT_RANKING,    /* all candidates are asked for devices, */
+        AT_CHOOSING,   /* or one after the other */
+        AT_PREEMPTING, /* none of them: who could make room? */
     } stage;
     struct dv_sched_pod_claim **open; /* claims that are not allocated */
     size_t n_open;
@@ -92,14 +105,19 @@ struct dv_sched_attempt {
     struct dv_object **claims;
     size_t n_claims;
     DV_VEC(struct dv_sched_candidate) candidates;
-    size_t n_ranked;     /* so many of the candidates have been ranked */
+    size_t n_ranked; /* so many of the candidates have been ranked */
+    /* The nodes that are looked at: all, or those that the pod names. */
+    struct dv_sched_node *const *nodes;
+    size_t n_nodes;
+    bool is_pinned;      /* they are those that the pod names */
     size_t start;        /* the first node that is looked at, */
     size_t n_seen;       /* how many were, */
     size_t n_wanted;     /* and how many candidates are enough */
     uint64_t visit_cost; /* of looking at a node */
     bool has_alternatives;
-    bool is_nowhere; /* the pod is bound to a node that does not exist */
-    bool is_early;   /* a claim is being allocated for another pod: that is no failure */
+    bool is_contradiction; /* the nodes that its terms name have none in common */
+    bool is_nowhere;       /* the pod is bound to a node that does not exist */
+    bool is_early;         /* a claim is being allocated for another pod: that is no failure */
     bool is_error;
     const struct dv_sched_crowd_reason *fatal; /* why it must not be bound anywhere; NULL: it may */
     bool is_spent;                             /* a search was given up at its limit of cost */
@@ -111,6 +129,9 @@ struct dv_sched_attempt {
     /* The pod's amounts while the attempt is paused; otherwise they are in sched->amounts. */
     struct dv_sched_amounts amounts;
     struct dv_sched_job job;
+    struct dv_sched_search trial;
+    bool preempts;     /* pods of lower priority were sent away for it, or are about to go */
+    dv_str preemption; /* what is said about that; empty: nothing */
 };
 
 /* ---- visit.c ---- */
@@ -120,6 +141,9 @@ void dv_sched_attempt_turn_down(struct dv_sched_attempt *attempt, const struct d
                                 dv_str why);
 /* Whether the pod may be on the node, devices aside. If not, the reason is remembered. */
 bool dv_sched_attempt_may_be_on(struct dv_sched_attempt *attempt, const struct dv_sched_node *node);
+/* Whether the claims of the pod that are allocated already can be used on the node. */
+bool dv_sched_attempt_has_claims_at_hand(const struct dv_sched_attempt *attempt,
+                                         const struct dv_sched_node *node);
 /* Looks at the node, which becomes a candidate or is turned down. */
 void dv_sched_attempt_visit(struct dv_sched_attempt *attempt, struct dv_sched_node *node);
 /* What it takes to look at a node, by how much the pod asks of it. */
@@ -160,14 +184,16 @@ void dv_sched_attempt_read(struct dv_sched_attempt *attempt);
 
 /* ---- miss.c ---- */
 
-/* What devices lack that were asked for: the nearest miss in one line, the same for all pods of the
- * crowd, and found out once for all of them; empty: nothing can be told. Borrowed from the crowd.
- */
+/* What devices lack that were asked for, or else what nodes lack: the nearest miss in one line, the
+ * same for all pods of the crowd, and found out once for all of them; empty: nothing can be told.
+ * Borrowed from the crowd. */
 dv_str dv_sched_attempt_miss(struct dv_sched_attempt *attempt);
 
 /* ---- refuse.c ---- */
 
 void dv_sched_attempt_give_up(struct dv_sched_attempt *attempt, dv_str before);
+/* Whether a claim may be deallocated that keeps the pod from nodes: that comes first. */
+bool dv_sched_attempt_may_clear(const struct dv_sched_attempt *attempt);
 void dv_sched_attempt_fail(struct dv_sched_attempt *attempt);
 /* Whether something is being cleared away first: then the attempt is over, and the pod is tried
  * again afterwards. */

@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 
+struct dv_affinity_wants;
 struct dv_sched;
 struct dv_sched_node;
 struct dv_sched_pod;
@@ -41,7 +42,19 @@ struct dv_sched_crowd {
     size_t n_memos;
     struct dv_map reasons; /* of struct dv_sched_crowd_reason, by text */
     DV_VEC(struct dv_sched_crowd_reason *) all;
-    char *miss;                 /* what devices lack, as pods are told; NULL: not found out yet */
+    char *miss; /* what devices lack, as pods are told; NULL: not found out yet */
+    char *lack; /* what nodes lack, as pods are told, and when that was found out */
+    uint64_t lack_at_ms;
+    /* What they want of the pods around them, and what dv_affinity_changed said of it when it was
+     * last looked at; NULL: nothing. */
+    struct dv_affinity_wants *wants;
+    uint64_t wants_seen;
+    /* Why pods of up to this priority could not send others away, and what sched->n_placings and
+     * sched->tick were when that was found out; NULL: not found out. */
+    char *vain;
+    uint64_t vain_at;
+    uint64_t vain_tick;
+    int64_t vain_priority;
     bool has_requests;          /* it needs devices */
     struct dv_map classes;      /* the classes that its requests name; the keys are owned */
     DV_VEC(uint32_t) resources; /* numbers of the extended resources that a class may serve */
@@ -80,8 +93,6 @@ void dv_sched_crowd_remember(struct dv_sched *sched, struct dv_sched_crowd *crow
                              const struct dv_sched_node *node,
                              const struct dv_sched_crowd_reason *reason);
 void dv_sched_crowds_free(struct dv_sched *sched);
-
-/* ---- alike.c ---- */
 
 /* Writes what tells a pod from others that could take its place into sched->crowd_key. */
 dv_str dv_sched_crowd_key(struct dv_sched *sched, const struct dv_sched_pod *pod);

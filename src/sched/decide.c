@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "affinity/affinity.h"
 #include "alloc/alloc.h"
 #include "base/arena.h"
 #include "base/buf.h"
@@ -19,6 +20,7 @@
 #include "sched/attempt.h"
 #include "sched/crowd.h"
 #include "sched/fit.h"
+#include "sched/placed.h"
 #include "sched/sched_state.h"
 
 /* What the searches for devices in one attempt may cost together, in the allocator's units: some
@@ -98,7 +100,7 @@ static bool rank_all(struct dv_sched_attempt *attempt)
             dv_vec_remove(&attempt->candidates, attempt->n_ranked);
             break;
         case OFFERED:
-            candidate->merit.preference = rank_alternatives(attempt, candidate);
+            candidate->merit.preference = dv_sched_points(rank_alternatives(attempt, candidate));
             attempt->n_ranked++;
             break;
         }
@@ -111,12 +113,14 @@ static bool rank_all(struct dv_sched_attempt *attempt)
 /* The best of the candidates; the first of equals, so that nodes are filled in turn. */
 static size_t find_best(const struct dv_sched_attempt *attempt)
 {
-    struct dv_sched_merit best = {0};
+    struct dv_sched_best best = {0};
     int64_t top = -1;
     size_t at = 0;
 
     for (size_t i = 0; i < attempt->candidates.n; i++)
         dv_sched_merit_raise(&best, &attempt->candidates.v[i].merit);
+    for (size_t i = 0; attempt->crowd->wants && i < attempt->candidates.n; i++)
+        dv_sched_merit_relate(&best, &attempt->candidates.v[i].merit);
     for (size_t i = 0; i < attempt->candidates.n; i++) {
         int64_t score = dv_sched_score(&attempt->candidates.v[i].merit, &best);
 
@@ -134,7 +138,9 @@ static bool still_holds(struct dv_sched_attempt *attempt, struct dv_sched_candid
 {
     const struct dv_sched_node *node = candidate->node;
 
-    if (candidate->node_turn != node->turn) {
+    if (attempt->crowd->wants)
+        dv_affinity_look_around(attempt->sched->affinity, attempt->crowd->wants, attempt->value);
+    if (candidate->node_turn != node->turn || attempt->crowd->wants) {
         candidate->node_turn = node->turn;
         if (!dv_sched_attempt_may_be_on(attempt, node))
             candidate->offer->is_refused = true;
@@ -190,18 +196,18 @@ static size_t wrap(size_t at, size_t n)
 static bool look_around(struct dv_sched_attempt *attempt)
 {
     struct dv_sched *sched = attempt->sched;
-    size_t n = sched->nodes.n;
+    size_t n = attempt->n_nodes;
 
     while (attempt->n_seen < n && attempt->candidates.n < attempt->n_wanted) {
         size_t at = attempt->start + attempt->n_seen;
-        const struct dv_sched_node *later = sched->nodes.v[wrap(at + N_AHEAD, n)];
+        const struct dv_sched_node *later = attempt->nodes[wrap(at + N_AHEAD, n)];
 
         if (!dv_sched_has_budget(sched))
             return false;
         __builtin_prefetch(later);
         __builtin_prefetch(&later->room.taken);
         attempt->n_seen++;
-        dv_sched_attempt_visit(attempt, sched->nodes.v[wrap(at, n)]);
+        dv_sched_attempt_visit(attempt, attempt->nodes[wrap(at, n)]);
     }
     return true;
 }
@@ -235,13 +241,41 @@ static void take_references(struct dv_sched_attempt *attempt)
     }
 }
 
+/* Gathers the nodes that are to be looked at. The reference, too, looks only at those that the pod
+ * names, when every term of its node affinity does. */
+static void gather_nodes(struct dv_sched_attempt *attempt)
+{
+    struct dv_sched *sched = attempt->sched;
+    struct dv_affinity_names names;
+    struct dv_sched_node **nodes;
+
+    attempt->nodes = sched->nodes.v;
+    attempt->n_nodes = sched->nodes.n;
+    attempt->start = sched->nodes.n > 0 ? sched->next_node % sched->nodes.n : 0;
+    attempt->is_pinned = !attempt->pod->is_preset && attempt->value->spec.affinity &&
+                         dv_affinity_pinned(&attempt->value->spec, sched->scratch, &names);
+    if (!attempt->is_pinned)
+        return;
+    attempt->is_contradiction = names.n == 0;
+    nodes = DV_NEW_ARRAY(sched->scratch, struct dv_sched_node *, names.n);
+    attempt->nodes = nodes;
+    attempt->n_nodes = 0;
+    attempt->start = 0;
+    for (size_t i = 0; i < names.n; i++) {
+        struct dv_sched_node *node = dv_map_get(&sched->nodes_by_name, names.v[i]);
+
+        if (node && node->object)
+            nodes[attempt->n_nodes++] = node;
+    }
+}
+
 /* For a pod that somebody has bound already, its node is the only candidate. */
 static void visit_preset(struct dv_sched_attempt *attempt)
 {
     struct dv_sched_node *node =
         dv_map_get(&attempt->sched->nodes_by_name, attempt->value->spec.node_name);
 
-    attempt->n_seen = attempt->sched->nodes.n;
+    attempt->n_seen = attempt->n_nodes;
     attempt->is_nowhere = !node || !node->object;
     if (!attempt->is_nowhere)
         dv_sched_attempt_visit(attempt, node);
@@ -287,6 +321,7 @@ static void decide_on(struct dv_sched_attempt *attempt, const struct dv_sched_ca
                                          .n_mappings = chosen->offer->extended.n_mappings};
 
     pod->is_late = false;
+    dv_sched_unnominate(pod);
     dv_sched_crowd_leave(attempt->sched, pod);
     dv_sched_bind(pod, &decision);
 }
@@ -300,7 +335,7 @@ static void end(struct dv_sched_attempt *attempt, const struct dv_sched_candidat
     sched->attempt = NULL;
     /* The next attempt starts where this one stopped, so that pods are spread over nodes although
      * only a part of the nodes is looked at each time. The reference does the same. */
-    if (!attempt->pod->is_preset)
+    if (!attempt->pod->is_preset && !attempt->is_pinned)
         sched->next_node =
             sched->nodes.n > 0 ? (attempt->start + attempt->n_seen) % sched->nodes.n : 0;
     if (chosen)
@@ -311,6 +346,36 @@ static void end(struct dv_sched_attempt *attempt, const struct dv_sched_candidat
 }
 
 /* ---- stages ---- */
+
+/* Whether the pods around it matter to the pod, or it to them. */
+static bool is_related(const struct dv_sched_attempt *attempt)
+{
+    return !attempt->pod->is_preset &&
+           (dv_affinity_has_terms(&attempt->value->spec) ||
+            dv_affinity_is_meant(attempt->sched->affinity, attempt->value));
+}
+
+/* Counts the pods that this one looks at. What the crowd remembers of nodes is true only as long as
+ * those are the same. False: the budget is used up; it is called again. */
+static bool count_others(struct dv_sched_attempt *attempt)
+{
+    struct dv_sched *sched = attempt->sched;
+    struct dv_sched_crowd *crowd = attempt->crowd;
+    uint64_t cost = 0;
+    bool is_done = dv_affinity_count(sched->affinity, crowd->wants, sched->budget_left, &cost);
+
+    dv_sched_spend(sched, cost);
+    if (!is_done)
+        return false;
+    dv_affinity_look_around(sched->affinity, crowd->wants, attempt->value);
+    attempt->visit_cost += dv_affinity_cost(crowd->wants);
+    if (crowd->wants_seen != dv_affinity_changed(crowd->wants)) {
+        crowd->wants_seen = dv_affinity_changed(crowd->wants);
+        crowd->improved = ++sched->tick;
+        attempt->tick = sched->tick;
+    }
+    return true;
+}
 
 /* Begins, or begins again from the start. False: the attempt is over, because something has to be
  * cleared away first or because no node can be right. */
@@ -329,8 +394,11 @@ static bool begin(struct dv_sched_attempt *attempt)
     attempt->n_ranked = 0;
     attempt->n_seen = 0;
     attempt->has_alternatives = false;
+    attempt->is_contradiction = false;
     attempt->is_error = false;
     attempt->fatal = NULL;
+    attempt->preempts = false;
+    attempt->preemption = DV_STR_NONE;
     attempt->is_paused = false;
     attempt->job.is_answered = false;
     attempt->shape = sched->shape;
@@ -350,6 +418,7 @@ static bool begin(struct dv_sched_attempt *attempt)
     }
     sched->attempt = attempt;
     dv_sched_attempt_read(attempt);
+    pod->is_related = is_related(attempt);
     attempt->crowd = dv_sched_crowd_join(sched, pod, dv_sched_crowd_key(sched, pod));
     /* Only the first time: beginning again does not get a new budget. */
     if (attempt->stage == AT_BEGIN)
@@ -358,11 +427,11 @@ static bool begin(struct dv_sched_attempt *attempt)
         attempt->crowd->all.v[i]->n_nodes = 0;
     attempt->visit_cost = dv_sched_attempt_visit_cost(attempt);
     dv_sched_spend(sched, attempt->visit_cost);
-    attempt->start = sched->nodes.n > 0 ? sched->next_node % sched->nodes.n : 0;
-    attempt->n_wanted = dv_sched_n_wanted(sched->nodes.n);
+    gather_nodes(attempt);
+    attempt->n_wanted = dv_sched_n_wanted(attempt->n_nodes);
     if (attempt->has_alternatives && attempt->n_wanted > N_ALTERNATIVES_MAX)
         attempt->n_wanted = N_ALTERNATIVES_MAX;
-    attempt->stage = AT_NODES;
+    attempt->stage = attempt->crowd->wants ? AT_COUNTING : AT_NODES;
     if (pod->is_preset)
         visit_preset(attempt);
     return true;
@@ -371,7 +440,8 @@ static bool begin(struct dv_sched_attempt *attempt)
 /* Whether nodes, classes and the claims of the pod are those that it began with. */
 static bool is_current(const struct dv_sched_attempt *attempt)
 {
-    if (attempt->shape != attempt->sched->shape || attempt->n_claims != attempt->pod->n_claims)
+    if (attempt->shape != attempt->sched->shape || attempt->n_claims != attempt->pod->n_claims ||
+        attempt->pod->is_related != is_related(attempt))
         return false;
     for (size_t i = 0; i < attempt->n_claims; i++)
         if (attempt->claims[i] != attempt->pod->claims[i].claim->object)
@@ -388,7 +458,7 @@ static void pause(struct dv_sched_attempt *attempt)
     attempt->sched->amounts = (struct dv_sched_amounts){0};
 }
 
-/* Chooses, and ends the attempt or puts it aside. True: more nodes have to be looked at. */
+/* Chooses, and ends the attempt or puts it aside. True: it goes on with another stage. */
 static bool conclude(struct dv_sched_attempt *attempt)
 {
     const struct dv_sched_candidate *chosen;
@@ -403,8 +473,14 @@ static bool conclude(struct dv_sched_attempt *attempt)
     case NOTHING:
         break;
     }
-    if (!attempt->fatal && attempt->n_seen < attempt->sched->nodes.n)
+    if (!attempt->fatal && attempt->n_seen < attempt->n_nodes) {
+        attempt->stage = AT_NODES;
         return true;
+    }
+    if (dv_sched_preempt_begin(attempt)) {
+        attempt->stage = AT_PREEMPTING;
+        return true;
+    }
     end(attempt, NULL);
     return false;
 }
@@ -416,6 +492,13 @@ static void go_on(struct dv_sched_attempt *attempt)
         case AT_BEGIN:
             if (!begin(attempt))
                 return;
+            break;
+        case AT_COUNTING:
+            if (!count_others(attempt)) {
+                pause(attempt);
+                return;
+            }
+            attempt->stage = AT_NODES;
             break;
         case AT_NODES:
             if (!look_around(attempt)) {
@@ -435,8 +518,13 @@ static void go_on(struct dv_sched_attempt *attempt)
         case AT_CHOOSING:
             if (!conclude(attempt))
                 return;
-            attempt->stage = AT_NODES;
             break;
+        case AT_PREEMPTING:
+            if (dv_sched_preempt_look(attempt))
+                end(attempt, NULL);
+            else
+                pause(attempt);
+            return;
         }
     }
 }

@@ -90,6 +90,7 @@ static void clear(struct dv_sched_amounts *amounts)
     for (size_t i = 0; i < amounts->all.n; i++)
         amounts->places.v[amounts->all.v[i].resource] = 0;
     dv_vec_clear(&amounts->all);
+    dv_vec_clear(&amounts->ports.all);
 }
 
 static struct dv_sched_amount *amount_of(struct dv_sched_amounts *amounts, uint32_t resource)
@@ -203,6 +204,7 @@ static void set_scored(struct dv_sched_amounts *amounts, const struct dv_api_pod
 void dv_sched_amounts_fini(struct dv_sched_amounts *amounts)
 {
     dv_vec_fini(&amounts->all);
+    dv_vec_fini(&amounts->ports.all);
     dv_vec_fini(&amounts->places);
 }
 
@@ -218,6 +220,7 @@ void dv_sched_amounts_read(struct dv_sched_amounts *amounts, struct dv_sched_res
     set_pod_level(amounts, resources, pod->resources);
     add_entries(amounts, resources, pod->overhead, pod->n_overhead);
     set_scored(amounts, pod);
+    dv_sched_ports_read(&amounts->ports, pod);
 }
 
 /* ---- room ---- */
@@ -226,6 +229,7 @@ void dv_sched_room_fini(struct dv_sched_room *room)
 {
     dv_vec_fini(&room->more_has);
     dv_vec_fini(&room->more_taken);
+    dv_vec_fini(&room->ports.all);
 }
 
 static int64_t *has_of(struct dv_sched_room *room, uint32_t resource)
@@ -254,7 +258,7 @@ int64_t dv_sched_room_has(const struct dv_sched_room *room, uint32_t resource)
     return resource < room->more_has.n ? room->more_has.v[resource] : 0;
 }
 
-static int64_t is_taken(const struct dv_sched_room *room, uint32_t resource)
+int64_t dv_sched_room_taken(const struct dv_sched_room *room, uint32_t resource)
 {
     if (resource < RESOURCE_N_FIXED)
         return room->taken[resource];
@@ -277,6 +281,20 @@ void dv_sched_room_read(struct dv_sched_room *room, struct dv_sched_resources *r
     }
 }
 
+void dv_sched_room_copy(struct dv_sched_room *copy, const struct dv_sched_room *room)
+{
+    *copy = *room;
+    memset(&copy->more_has, 0, sizeof(copy->more_has));
+    memset(&copy->more_taken, 0, sizeof(copy->more_taken));
+    memset(&copy->ports, 0, sizeof(copy->ports));
+    for (size_t i = 0; i < room->more_has.n; i++)
+        *dv_vec_add(&copy->more_has) = room->more_has.v[i];
+    for (size_t i = 0; i < room->more_taken.n; i++)
+        *dv_vec_add(&copy->more_taken) = room->more_taken.v[i];
+    for (size_t i = 0; i < room->ports.all.n; i++)
+        *dv_vec_add(&copy->ports.all) = room->ports.all.v[i];
+}
+
 void dv_sched_room_take(struct dv_sched_room *room, const struct dv_sched_amounts *amounts)
 {
     for (size_t i = 0; i < amounts->all.n; i++) {
@@ -286,6 +304,7 @@ void dv_sched_room_take(struct dv_sched_room *room, const struct dv_sched_amount
     }
     for (size_t i = 0; i < DV_COUNT(room->scored); i++)
         room->scored[i] = sum(room->scored[i], amounts->scored[i]);
+    dv_sched_ports_take(&room->ports, &amounts->ports);
 }
 
 void dv_sched_room_give_back(struct dv_sched_room *room, const struct dv_sched_amounts *amounts)
@@ -297,6 +316,7 @@ void dv_sched_room_give_back(struct dv_sched_room *room, const struct dv_sched_a
     }
     for (size_t i = 0; i < DV_COUNT(room->scored); i++)
         room->scored[i] = sum(room->scored[i], -amounts->scored[i]);
+    dv_sched_ports_give_back(&room->ports, &amounts->ports);
 }
 
 /* ---- filters ---- */
@@ -308,15 +328,12 @@ static void line(struct dv_buf *why, dv_str text)
     dv_buf_add(why, text);
 }
 
-static bool is_open(const struct dv_api_pod_spec *pod, struct dv_buf *why)
+bool dv_sched_is_open(const struct dv_api_pod_spec *pod, const struct dv_sched_room *room)
 {
     const struct dv_api_taint taint = {.key = DV_STR(TAINT_UNSCHEDULABLE),
                                        .effect = DV_STR("NoSchedule")};
 
-    if (dv_sched_tolerates(pod, &taint))
-        return true;
-    line(why, DV_STR("node(s) were unschedulable"));
-    return false;
+    return !room->is_closed || dv_sched_tolerates(pod, &taint);
 }
 
 static bool are_taints_tolerated(const struct dv_api_pod_spec *pod, const struct dv_api_node *node,
@@ -331,26 +348,35 @@ static bool are_taints_tolerated(const struct dv_api_pod_spec *pod, const struct
     return false;
 }
 
-static bool is_selected(const struct dv_api_pod_spec *pod, const struct dv_object *node,
-                        struct dv_buf *why)
+const struct dv_str_entry *dv_sched_unselected(const struct dv_api_pod_spec *pod,
+                                               const struct dv_object *node)
 {
-    const struct dv_api_object_meta *meta = node->meta;
+    for (size_t i = 0; i < pod->n_node_selector; i++) {
+        const struct dv_str_entry *label =
+            dv_entry_find(node->meta->labels, node->meta->n_labels, pod->node_selector[i].key);
+
+        if (!label || !dv_str_eq(label->value, pod->node_selector[i].value))
+            return &pod->node_selector[i];
+    }
+    return NULL;
+}
+
+const struct dv_api_node_selector *dv_sched_required(const struct dv_api_pod_spec *pod)
+{
     const struct dv_api_node_affinity *affinity =
         pod->affinity ? pod->affinity->node_affinity : NULL;
-    const struct dv_api_node_selector *required =
-        affinity ? affinity->required_during_scheduling_ignored_during_execution : NULL;
-    bool is_ok =
-        !required || dv_node_selector_matches(required, meta->name, meta->labels, meta->n_labels);
 
-    for (size_t i = 0; is_ok && i < pod->n_node_selector; i++) {
-        const struct dv_str_entry *label =
-            dv_entry_find(meta->labels, meta->n_labels, pod->node_selector[i].key);
+    return affinity ? affinity->required_during_scheduling_ignored_during_execution : NULL;
+}
 
-        is_ok = label && dv_str_eq(label->value, pod->node_selector[i].value);
-    }
-    if (!is_ok)
-        line(why, DV_STR("node(s) didn't match Pod's node affinity/selector"));
-    return is_ok;
+bool dv_sched_is_selected(const struct dv_api_pod_spec *pod, const struct dv_object *node)
+{
+    const struct dv_api_node_selector *required = dv_sched_required(pod);
+
+    if (required && !dv_node_selector_matches(required, node->meta->name, node->meta->labels,
+                                              node->meta->n_labels))
+        return false;
+    return !dv_sched_unselected(pod, node);
 }
 
 static bool has_room(const struct dv_sched_amounts *amounts,
@@ -366,7 +392,7 @@ static bool has_room(const struct dv_sched_amounts *amounts,
         /* A node that has none of an extended resource which a class serves may give devices
          * instead: that is for the allocator to find out. */
         if (amount->n == 0 || (amount->is_served && has == 0) ||
-            amount->n <= has - is_taken(room, amount->resource))
+            amount->n <= has - dv_sched_room_taken(room, amount->resource))
             continue;
         is_ok = false;
         if (amount->resource == RESOURCE_PODS) {
@@ -387,11 +413,19 @@ bool dv_sched_fits(const struct dv_api_pod_spec *pod, const struct dv_sched_amou
         line(why, DV_STR("node(s) didn't match the requested node name"));
         return false;
     }
-    if (room->is_closed && !is_open(pod, why))
+    if (!dv_sched_is_open(pod, room)) {
+        line(why, DV_STR("node(s) were unschedulable"));
         return false;
+    }
     if (room->has_taints && !are_taints_tolerated(pod, node->value, why))
         return false;
-    if ((pod->affinity || pod->n_node_selector > 0) && !is_selected(pod, node, why))
+    if (!dv_sched_is_selected(pod, node)) {
+        line(why, DV_STR("node(s) didn't match Pod's node affinity/selector"));
         return false;
+    }
+    if (amounts->ports.all.n > 0 && !dv_sched_ports_are_free(&room->ports, &amounts->ports)) {
+        line(why, DV_STR("node(s) didn't have free ports for the requested pod ports"));
+        return false;
+    }
     return has_room(amounts, resources, room, why);
 }

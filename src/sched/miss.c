@@ -1,9 +1,11 @@
-/* miss.c - tells a crowd what the devices lack that its pods ask for: the nearest miss of all nodes
- * that have refused, as far as it is found within a part of the turn's budget. It is found out when
- * a pod is told that it fits nowhere, and again only after a node was searched anew; a burst of
- * pods that are alike costs one look. */
+/* miss.c - tells a crowd what its pods lack: the nearest miss of all nodes that have refused. Where
+ * devices are missing it is what they lack, as far as it is found within a part of the turn's
+ * budget; else what nodes lack (lack.h). It is found out when a pod is told that it fits nowhere,
+ * and again only after a node was searched anew, or after a while; a burst of pods that are alike
+ * costs one look. */
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "alloc/alloc.h"
@@ -12,9 +14,11 @@
 #include "base/err.h"
 #include "base/map.h"
 #include "base/str.h"
+#include "loop/loop.h"
 #include "resource/resource.h"
 #include "sched/attempt.h"
 #include "sched/crowd.h"
+#include "sched/lack.h"
 #include "sched/sched.h"
 #include "sched/sched_state.h"
 
@@ -24,6 +28,10 @@
 #define COST_NODE 200u
 /* How many nodes are looked at. More than these are seldom different in what they have. */
 #define N_NODES_MAX 32u
+/* How long what nodes lack is said as it was found: rooms change with every pod. */
+#define LACK_MS 1000u
+/* Of what nodes lack: names and labels of others may be long. */
+#define LACK_BYTES_MAX 300u
 
 struct looks {
     const struct dv_sched_node *nodes[N_NODES_MAX]; /* by name */
@@ -97,16 +105,14 @@ static char *to_keep(dv_str text)
     return copy;
 }
 
-dv_str dv_sched_attempt_miss(struct dv_sched_attempt *attempt)
+/* What devices lack. */
+static dv_str tell_devices(struct dv_sched_attempt *attempt,
+                           const struct dv_sched_crowd_reason *reason)
 {
     struct dv_sched *sched = attempt->sched;
     struct dv_sched_crowd *crowd = attempt->crowd;
-    const struct dv_sched_crowd_reason *reason =
-        crowd ? dv_map_get(&crowd->reasons, DV_STR(NO_DEVICES)) : NULL;
     struct looks looks = {0};
 
-    if (sched->options.is_strict || !reason || reason->n_nodes == 0)
-        return DV_STR_NONE;
     if (!crowd->miss) {
         DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
         struct dv_alloc_miss nearest;
@@ -118,4 +124,60 @@ dv_str dv_sched_attempt_miss(struct dv_sched_attempt *attempt)
         crowd->miss = to_keep(nearest.text);
     }
     return dv_str_from_c(crowd->miss);
+}
+
+/* What nodes lack. The pod's amounts are in sched->amounts. */
+static void find_lack(struct dv_sched_attempt *attempt, struct dv_arena *arena,
+                      struct dv_sched_lack *lack)
+{
+    struct dv_sched *sched = attempt->sched;
+    struct dv_sched_places places = {
+        .v = DV_NEW_ARRAY(arena, struct dv_sched_place, sched->nodes.n)};
+
+    *lack = (struct dv_sched_lack){0};
+    for (size_t i = 0; i < sched->nodes.n; i++) {
+        const struct dv_sched_node *node = sched->nodes.v[i];
+        const struct dv_sched_crowd_reason *reason =
+            dv_sched_crowd_recall(sched, attempt->crowd, node);
+
+        if (!reason)
+            return; /* it got better meanwhile: nothing is true of all */
+        if (dv_str_eq(reason->text, DV_STR(UNAVAILABLE)))
+            places.n_barred++;
+        else
+            places.v[places.n++] = (struct dv_sched_place){node->object, &node->room, reason->text};
+    }
+    dv_sched_lack_find(&attempt->value->spec, &sched->amounts, &sched->resources, &places, arena,
+                       lack);
+    dv_sched_spend(sched, places.n * attempt->visit_cost);
+}
+
+static dv_str tell_nodes(struct dv_sched_attempt *attempt)
+{
+    struct dv_sched_crowd *crowd = attempt->crowd;
+    uint64_t now = dv_loop_now_ms(attempt->sched->loop);
+
+    if (!crowd->lack || now - crowd->lack_at_ms >= LACK_MS) {
+        DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+        struct dv_sched_lack lack;
+
+        find_lack(attempt, arena, &lack);
+        free(crowd->lack);
+        crowd->lack = to_keep(dv_str_slice(lack.text, 0, LACK_BYTES_MAX));
+        crowd->lack_at_ms = now;
+    }
+    return dv_str_from_c(crowd->lack);
+}
+
+dv_str dv_sched_attempt_miss(struct dv_sched_attempt *attempt)
+{
+    struct dv_sched_crowd *crowd = attempt->crowd;
+    const struct dv_sched_crowd_reason *reason =
+        crowd ? dv_map_get(&crowd->reasons, DV_STR(NO_DEVICES)) : NULL;
+
+    if (attempt->sched->options.is_strict || !crowd)
+        return DV_STR_NONE;
+    if (reason && reason->n_nodes > 0)
+        return tell_devices(attempt, reason);
+    return attempt->is_error || attempt->pod->is_preset ? DV_STR_NONE : tell_nodes(attempt);
 }

@@ -24,7 +24,8 @@
 /* What the search for devices on one node may cost: some 25 ms. It is doubled each time that all
  * nodes were searched in vain and some were given up, up to 0.8 s. */
 #define COST_NODE UINT64_C(2500000)
-/* To read more claims takes so long that a job does it from the beginning. */
+/* The most claims that are read here: to read more takes so long that a job does it from the
+ * beginning. */
 #define ASKED_HERE_MAX 256u
 
 uint64_t dv_sched_offer_cost(const struct dv_sched_crowd *crowd)

@@ -79,6 +79,11 @@ static struct dv_sched_pod_claim *choose_in_the_way(const struct dv_sched_attemp
     return chosen;
 }
 
+bool dv_sched_attempt_may_clear(const struct dv_sched_attempt *attempt)
+{
+    return choose_in_the_way(attempt) != NULL;
+}
+
 struct lines {
     DV_VEC(struct dv_sched_reason) all;
     struct dv_map places; /* by the text: its place in `all` */
@@ -98,13 +103,27 @@ static void add_line(struct lines *lines, dv_str text, size_t n_nodes, struct dv
     dv_map_set(&lines->places, text, place);
 }
 
+/* What is said behind the reasons: which claims stand in the way, and whether others could make
+ * room. Of that nothing when they do, as in the reference. */
+static dv_str afterword(const struct dv_sched_attempt *attempt)
+{
+    const struct dv_sched_pod *pod = attempt->pod;
+    bool has_claims = pod->n_claims > 0 || pod->is_extended;
+    dv_str claims = has_claims ? DV_STR(DV_SCHED_STILL) : DV_STR(DV_SCHED_NO_CLAIMS);
+
+    if (attempt->preempts)
+        return DV_STR_NONE;
+    return attempt->preemption.n > 0 ? dv_str_printf(attempt->sched->scratch, "%.*s, %.*s",
+                                                     DV_FMT(claims), DV_FMT(attempt->preemption))
+                                     : claims;
+}
+
 /* Says why no node fits: how many nodes there are for each reason, or `before`, a reason that is
  * not about single nodes. */
 static void say(struct dv_sched_attempt *attempt, dv_str before)
 {
     struct dv_sched *sched = attempt->sched;
     struct dv_sched_pod *pod = attempt->pod;
-    bool has_claims = pod->n_claims > 0 || pod->is_extended;
     struct lines lines = {0};
     struct dv_buf text;
     dv_str miss;
@@ -118,6 +137,9 @@ static void say(struct dv_sched_attempt *attempt, dv_str before)
         while (reason->n_nodes > 0 && dv_str_split(&rest, '\n', &piece))
             add_line(&lines, piece, reason->n_nodes, sched->scratch);
     }
+    if (attempt->is_pinned && attempt->n_nodes < sched->nodes.n)
+        add_line(&lines, DV_STR("node(s) didn't satisfy plugin(s) [NodeAffinity]"),
+                 sched->nodes.n - attempt->n_nodes, sched->scratch);
     dv_map_fini(&lines.places);
     dv_buf_init(&text, TEXT_BYTES_MAX);
     if (attempt->fatal)
@@ -125,12 +147,11 @@ static void say(struct dv_sched_attempt *attempt, dv_str before)
                       DV_FMT(attempt->fatal->text));
     else
         dv_sched_summary(pod->is_preset ? 1 : sched->nodes.n, lines.all.v, lines.all.n, before,
-                         has_claims ? DV_STR("still not schedulable")
-                                    : DV_STR("no new claims to deallocate"),
-                         &text);
-    miss = attempt->fatal ? DV_STR_NONE : dv_sched_attempt_miss(attempt);
+                         afterword(attempt), &text);
+    miss = attempt->preempts || attempt->fatal || before.n > 0 ? DV_STR_NONE
+                                                               : dv_sched_attempt_miss(attempt);
     if (miss.n > 0)
-        dv_buf_printf(&text, ". %.*s", DV_FMT(miss));
+        dv_buf_printf(&text, "%s%.*s", attempt->preemption.n > 0 ? " " : ". ", DV_FMT(miss));
     dv_sched_say(pod, attempt->is_error ? "SchedulerError" : "Unschedulable", dv_buf_str(&text));
     dv_buf_fini(&text);
 }
@@ -180,14 +201,21 @@ static bool may_fit_now(const struct dv_sched_attempt *attempt)
     return attempt->is_paused && attempt->tick != attempt->sched->tick;
 }
 
+/* A reason that is not about single nodes; mostly there is none. */
+static dv_str general_reason(const struct dv_sched_attempt *attempt)
+{
+    if (attempt->is_nowhere)
+        return DV_STR("the node of the pod is not there");
+    return attempt->is_contradiction ? DV_STR("pod affinity terms conflict") : DV_STR_NONE;
+}
+
 void dv_sched_attempt_fail(struct dv_sched_attempt *attempt)
 {
     struct dv_sched_pod *pod = attempt->pod;
     struct dv_sched_pod_claim *use = pod->is_preset ? NULL : choose_in_the_way(attempt);
 
     dv_sched_set_state(pod, POD_WAITING);
-    dv_sched_attempt_give_up(
-        attempt, attempt->is_nowhere ? DV_STR("the node of the pod is not there") : DV_STR_NONE);
+    dv_sched_attempt_give_up(attempt, general_reason(attempt));
     pod->is_late = attempt->is_spent || (!use && search_longer(attempt));
     if (use) {
         write_claim(use, CHANGE_DEALLOCATE);

@@ -85,11 +85,9 @@ static struct dv_api_pod_condition *new_condition(const struct dv_sched_pod *pod
     return now;
 }
 
-/* Sets the condition, which is `ctx`, among those of the pod. */
-static bool set_condition(const struct dv_request *request, void *value, struct dv_arena *arena)
+void dv_sched_set_condition(struct dv_api_pod_status *status,
+                            const struct dv_api_pod_condition *now, struct dv_arena *arena)
 {
-    const struct dv_api_pod_condition *now = request->ctx;
-    struct dv_api_pod_status *status = &((struct dv_api_pod *)value)->status;
     struct dv_api_pod_condition *all =
         DV_NEW_ARRAY(arena, struct dv_api_pod_condition, status->n_conditions + 1);
     size_t at = status->n_conditions;
@@ -103,12 +101,17 @@ static bool set_condition(const struct dv_request *request, void *value, struct 
         status->n_conditions++;
     all[at] = *now;
     status->conditions = all;
+}
+
+/* Sets the condition, which is `ctx`. */
+static bool set_condition(const struct dv_request *request, void *value, struct dv_arena *arena)
+{
+    dv_sched_set_condition(&((struct dv_api_pod *)value)->status, request->ctx, arena);
     return true;
 }
 
-/* {"status":{"conditions":[...]}} */
-static const struct dv_json *condition_patch(const struct dv_api_pod_condition *now,
-                                             struct dv_arena *arena)
+const struct dv_json *dv_sched_condition_patch(const struct dv_api_pod_condition *now,
+                                               struct dv_arena *arena)
 {
     struct dv_json *doc = dv_json_new_object(arena);
     struct dv_json *status = dv_json_new_object(arena);
@@ -150,6 +153,8 @@ static void on_said(struct dv_request *request, const struct dv_api_status *fail
     bool is_lost = failure && failure->code != 404;
 
     pod->is_saying = false;
+    dv_arena_free(pod->say_arena); /* pods may wait for long, and by the thousand */
+    pod->say_arena = NULL;
     sched->n_saying--;
     if (is_lost && !pod->is_gone && !pod->binding && !sched->is_closing) {
         to_say(pod);
@@ -170,7 +175,6 @@ static void send_condition(struct dv_sched_pod *pod)
     struct dv_sched *sched = pod->sched;
     const struct dv_api_object_meta *meta = pod->object->meta;
 
-    dv_arena_free(pod->say_arena);
     pod->say_arena = dv_arena_new();
     pod->is_saying = true;
     sched->n_saying++;
@@ -188,7 +192,7 @@ static void send_condition(struct dv_sched_pod *pod)
     if (sched->cluster->is_embedded)
         pod->say_request.change = set_condition;
     else
-        pod->say_request.patch = condition_patch(pod->say_request.ctx, pod->say_arena);
+        pod->say_request.patch = dv_sched_condition_patch(pod->say_request.ctx, pod->say_arena);
     dv_sched_request(sched, &pod->say_request);
 }
 
@@ -295,11 +299,9 @@ static dv_str cut(dv_str text)
     return (dv_str){text.p, n};
 }
 
-void dv_sched_say_event(struct dv_sched_pod *pod, const char *type, const char *reason,
-                        const char *action, dv_str note)
+void dv_sched_say_event_of(struct dv_sched *sched, const struct dv_api_object_meta *meta,
+                           const char *type, const char *reason, const char *action, dv_str note)
 {
-    struct dv_sched *sched = pod->sched;
-    const struct dv_api_object_meta *meta = pod->object->meta;
     dv_str prefix = dv_str_slice(meta->name, 0, NAME_PREFIX_MAX);
     uint64_t wall_ns = dv_clock_wall_ns(dv_loop_clock(sched->loop));
     struct dv_sched_said_event *event;
@@ -344,6 +346,12 @@ void dv_sched_say_event(struct dv_sched_pod *pod, const char *type, const char *
     dv_list_push(&sched->events, &event->link);
     sched->n_events++;
     pump(sched);
+}
+
+void dv_sched_say_event(struct dv_sched_pod *pod, const char *type, const char *reason,
+                        const char *action, dv_str note)
+{
+    dv_sched_say_event_of(pod->sched, pod->object->meta, type, reason, action, note);
 }
 
 /* Writes the events that wait. */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "affinity/affinity.h"
 #include "alloc/alloc.h"
 #include "base/arena.h"
 #include "base/buf.h"
@@ -22,6 +23,7 @@
 #include "resource/resource.h"
 #include "sched/crowd.h"
 #include "sched/fit.h"
+#include "sched/placed.h"
 #include "sched/sched_state.h"
 
 #define N_BINDING_MAX 512u
@@ -68,6 +70,7 @@ void dv_sched_tell_devices(const struct dv_sched *sched)
 static void free_all(struct dv_sched *sched)
 {
     dv_task_cancel(&sched->turn);
+    dv_task_cancel(&sched->relate);
     dv_timer_cancel(&sched->say_again);
     dv_timer_cancel(&sched->tell_again);
     dv_timer_cancel(&sched->tell_late);
@@ -77,8 +80,10 @@ static void free_all(struct dv_sched *sched)
     dv_sched_pods_free(sched);
     dv_sched_claims_free(sched);
     dv_sched_crowds_free(sched);
+    dv_sched_placed_free(sched);
     dv_sched_slices_free(sched);
     dv_sched_nodes_free(sched);
+    dv_affinity_free(sched->affinity);
     dv_sched_resources_fini(&sched->resources);
     dv_sched_amounts_fini(&sched->amounts);
     dv_inventory_free(sched->inventory);
@@ -137,6 +142,7 @@ void dv_sched_close(struct dv_sched *sched, dv_closed_fn *closed, void *ctx)
     for (size_t at = 0; (entry = dv_map_next(&sched->claims, &at));)
         dv_sched_write_cancel(entry->value);
     dv_sched_binds_cancel(sched);
+    dv_sched_evictions_cancel(sched);
     end_if_idle(sched);
 }
 
@@ -153,24 +159,33 @@ static void on_synced(void *ctx)
     dv_sched_tell_devices(sched);
 }
 
+/* On a real cluster the account may have no right to see namespaces, as it needed none before: then
+ * terms that select them by labels find none, and all else works. */
+static bool is_waited_for(const struct dv_sched *sched, size_t view)
+{
+    return view != VIEW_NAMESPACES || sched->cluster->is_embedded;
+}
+
 static bool open_views(struct dv_sched *sched, struct dv_err *err)
 {
     static const struct {
         enum dv_kind_id kind;
         void (*changed)(void *ctx, struct dv_object *old, struct dv_object *now);
     } all[N_VIEWS] = {
-        [VIEW_NODES] = {DV_KIND_NODE,       dv_sched_node_changed },
-        [VIEW_CLASSES] = {DV_KIND_CLASS,      dv_sched_class_changed},
-        [VIEW_SLICES] = {DV_KIND_SLICE,      dv_sched_slice_changed},
-        [VIEW_RULES] = {DV_KIND_TAINT_RULE, dv_sched_rule_changed },
-        [VIEW_CLAIMS] = {DV_KIND_CLAIM,      dv_sched_claim_changed},
-        [VIEW_PODS] = {DV_KIND_POD,        dv_sched_pod_changed  },
+        [VIEW_NAMESPACES] = {DV_KIND_NAMESPACE,  dv_sched_namespace_changed},
+        [VIEW_NODES] = {DV_KIND_NODE,       dv_sched_node_changed     },
+        [VIEW_CLASSES] = {DV_KIND_CLASS,      dv_sched_class_changed    },
+        [VIEW_SLICES] = {DV_KIND_SLICE,      dv_sched_slice_changed    },
+        [VIEW_RULES] = {DV_KIND_TAINT_RULE, dv_sched_rule_changed     },
+        [VIEW_CLAIMS] = {DV_KIND_CLAIM,      dv_sched_claim_changed    },
+        [VIEW_PODS] = {DV_KIND_POD,        dv_sched_pod_changed      },
     };
 
     for (size_t i = 0; i < N_VIEWS; i++) {
         const struct dv_view_options options = {.kind = dv_kind(all[i].kind),
                                                 .changed = all[i].changed,
-                                                .synced = on_synced,
+                                                .synced =
+                                                    is_waited_for(sched, i) ? on_synced : NULL,
                                                 .ctx = sched,
                                                 .is_optional = i == VIEW_RULES};
 
@@ -180,7 +195,7 @@ static bool open_views(struct dv_sched *sched, struct dv_err *err)
         sched->views[i] = dv_view_open(sched->cluster, &options, err);
         if (!sched->views[i])
             return dv_wrap(err, "scheduler: a view of %.*s", DV_FMT(options.kind->plural));
-        sched->n_unsynced++;
+        sched->n_unsynced += is_waited_for(sched, i);
     }
     return true;
 }
@@ -230,10 +245,12 @@ static void init_maps(struct dv_sched *sched)
                              &sched->taken,
                              &sched->extended,
                              &sched->pods,
+                             &sched->placed,
                              &sched->crowds};
     struct dv_list *lists[] = {&sched->slice_changes, &sched->crowds_waiting, &sched->idle,
                                &sched->to_say,        &sched->events,         &sched->telling,
-                               &sched->bindings,      &sched->woken};
+                               &sched->nominated,     &sched->evictions,      &sched->bindings,
+                               &sched->woken};
 
     for (size_t i = 0; i < DV_COUNT(maps); i++)
         dv_map_init(maps[i]);
@@ -255,6 +272,7 @@ struct dv_sched *dv_sched_open(struct dv_loop *loop, const struct dv_sched_optio
     init_maps(sched);
     dv_sched_resources_init(&sched->resources);
     sched->scratch = dv_arena_new();
+    sched->affinity = dv_affinity_new();
     sched->inventory = dv_sched_new_inventory(sched->options.gates);
     dv_sched_metrics_open(sched);
     if (!open_views(sched, err)) {

@@ -41,6 +41,7 @@ struct dv_sched_options {
     unsigned gates;              /* enum dv_gate; 0: DV_GATES_DEFAULT */
     bool without_taint_rules;    /* the server does not have the kind DeviceTaintRule */
     bool is_strict;              /* nothing that the reference would not do */
+    bool preempts_devices;       /* pods give up devices for those of higher priority */
     size_t n_binding_max;        /* pods whose decision is being written; 0: 512 */
     uint64_t binding_timeout_ms; /* for the conditions of devices to come true; 0: 600 s */
     /* What the decisions in one turn of the loop may cost, in the allocator's units of ten
@@ -153,6 +154,7 @@ struct dv_sched_numbers {
     size_t n_in_flight; /* claims with an allocation that is not written */
     size_t n_unsaid;    /* conditions and events that are yet to be written */
     uint64_t n_events_dropped;
+    uint64_t n_preempted;   /* pods that were sent away for others */
     uint64_t n_conflicts;   /* devices given away that another scheduler was first to give */
     uint64_t n_node_visits; /* nodes that were looked at, and calls of the allocator */
     uint64_t n_allocations;

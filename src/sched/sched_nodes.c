@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "affinity/affinity.h"
 #include "alloc/alloc.h"
 #include "base/arena.h"
 #include "base/buf.h"
@@ -16,6 +17,7 @@
 #include "resource/resource.h"
 #include "sched/crowd.h"
 #include "sched/fit.h"
+#include "sched/placed.h"
 #include "sched/sched_state.h"
 
 struct dv_sched_node *dv_sched_node(struct dv_sched *sched, dv_str name)
@@ -38,6 +40,7 @@ static void free_node(struct dv_sched_node *node)
 {
     dv_object_unref(node->object);
     dv_sched_room_fini(&node->room);
+    dv_affinity_node_fini(&node->near);
     free(node);
 }
 
@@ -62,6 +65,8 @@ static bool may_fit(struct dv_sched *sched, const struct dv_sched_crowd *crowd,
 
     if (pod->is_preset)
         return dv_str_eq(spec->node_name, node->name);
+    if (dv_affinity_is_pinned_elsewhere(spec, node->name))
+        return false;
     dv_buf_clear(&sched->why);
     dv_sched_amounts_read(&sched->amounts, &sched->resources, spec);
     for (size_t i = 0; i < sched->amounts.all.n; i++)
@@ -77,6 +82,7 @@ void dv_sched_node_improved(struct dv_sched *sched, struct dv_sched_node *node)
     node->improved = ++sched->tick;
     if (!node->object || sched->n_unsynced > 0)
         return;
+    dv_sched_wake_nominated(sched, node);
     for (struct dv_link *link = sched->crowds_waiting.head.next;
          link != &sched->crowds_waiting.head; link = next) {
         struct dv_sched_crowd *crowd = DV_CONTAINER(link, struct dv_sched_crowd, waits);
@@ -130,6 +136,8 @@ static void take_out(struct dv_sched *sched, struct dv_sched_node *node)
     struct dv_sched_node *moved = sched->nodes.v[sched->nodes.n - 1];
 
     sched->shape++;
+    dv_affinity_leave(sched->affinity, &node->near);
+    dv_sched_relations_changed(sched);
     dv_vec_remove_swap(&sched->nodes, node->place);
     moved->place = node->place;
     /* What crowds remember by place is about the node that was there. */
@@ -156,15 +164,19 @@ void dv_sched_node_changed(void *ctx, struct dv_object *old, struct dv_object *n
         node->place = sched->nodes.n;
         *dv_vec_add(&sched->nodes) = node;
     } else if (are_facts_equal(node->object->value, now->value)) {
+        node->near.value = now->value;
         dv_object_unref(node->object);
         node->object = dv_object_ref(now);
         return; /* only a heartbeat or a condition has changed: nothing that decides */
     } else {
         /* Which slices are for the node depends on its labels. */
         dv_inventory_forget_node(sched->inventory, node->name);
+        dv_affinity_leave(sched->affinity, &node->near);
         dv_object_unref(node->object);
     }
     node->object = dv_object_ref(now);
+    dv_affinity_enter(sched->affinity, &node->near, now->value);
+    dv_sched_relations_changed(sched);
     dv_sched_room_read(&node->room, &sched->resources, now->value);
     dv_sched_node_improved(sched, node);
 }
@@ -173,6 +185,8 @@ void dv_sched_nodes_free(struct dv_sched *sched)
 {
     const struct dv_map_entry *entry;
 
+    for (size_t i = 0; i < sched->nodes.n; i++)
+        dv_affinity_leave(sched->affinity, &sched->nodes.v[i]->near);
     for (size_t at = 0; (entry = dv_map_next(&sched->nodes_by_name, &at));)
         free_node(entry->value);
     dv_map_fini(&sched->nodes_by_name);

@@ -18,12 +18,15 @@
 #include "sched/binding.h"
 #include "sched/crowd.h"
 #include "sched/fit.h"
+#include "sched/placed.h"
 #include "sched/sched.h"
 #include "sched/sched_state.h"
 
 /* A claim that is made from a template comes a moment after its pod. Only a pod that waits longer
  * than this says so, and only when no controller of ours is busy with it. */
 #define GATED_SAY_MS 2000u
+/* How long a pod that comes with a nomination waits before it sends others away. */
+#define NOMINATED_MS 10000u
 /* A pod with more claims is looked at in a turn of its own, and not for each of them that
  * changes. */
 #define CLAIMS_PER_WAKE 64u
@@ -44,10 +47,8 @@ static bool is_ours(const struct dv_sched *sched, const struct dv_api_pod *pod)
     return !sched->options.is_second && (name.n == 0 || dv_str_eq(name, DV_STR(DV_SCHED_NAME)));
 }
 
-/* Finds the name of the claim for an entry. False: the claim is not made yet. An empty name: the
- * controller has found that none is needed. */
-static bool claim_name(const struct dv_map *statuses, const struct dv_api_pod_resource_claim *entry,
-                       dv_str *name)
+bool dv_sched_claim_name(const struct dv_map *statuses,
+                         const struct dv_api_pod_resource_claim *entry, dv_str *name)
 {
     const struct dv_api_pod_resource_claim_status *status;
 
@@ -73,7 +74,7 @@ static bool lacks_devices(struct dv_sched *sched, const struct dv_api_pod *pod)
         const struct dv_sched_claim *claim;
         dv_str name;
 
-        if (!claim_name(&statuses, &pod->spec.resource_claims[i], &name))
+        if (!dv_sched_claim_name(&statuses, &pod->spec.resource_claims[i], &name))
             return true;
         if (name.n == 0)
             continue;
@@ -111,6 +112,12 @@ static struct dv_sched_pod *new_pod(struct dv_sched *sched, struct dv_object *ob
     pod->state = POD_GATED;
     sched->n_pending[DV_SCHED_GATED]++;
     dv_map_set(&sched->pods, pod->key, pod);
+    /* Victims were sent away for it before the scheduler was started: what they hold may be on its
+     * way back. */
+    if (value->status.nominated_node_name.n > 0 && !pod->is_preset) {
+        dv_sched_nominate(pod, value->status.nominated_node_name);
+        pod->releases_until_ms = dv_loop_now_ms(sched->loop) + NOMINATED_MS;
+    }
     return pod;
 }
 
@@ -137,12 +144,15 @@ static void free_pod(struct dv_sched_pod *pod)
     dv_object_unref(pod->assumed_as);
     dv_arena_free(pod->say_arena);
     free(pod->said);
+    dv_link_remove(&pod->nominates);
+    free(pod->nominated);
     free(pod);
 }
 
 void dv_sched_pod_release(struct dv_sched_pod *pod)
 {
-    if (pod->is_gone && !pod->binding && pod->n_writes == 0 && !pod->is_saying)
+    if (pod->is_gone && !pod->binding && pod->n_writes == 0 && !pod->is_saying &&
+        pod->n_evictions == 0)
         free_pod(pod);
 }
 
@@ -153,6 +163,7 @@ void dv_sched_pod_forget(struct dv_sched_pod *pod)
     if (pod->is_gone)
         return;
     pod->is_gone = true;
+    dv_sched_unnominate(pod);
     dv_link_remove(&pod->wakes);
     dv_map_remove(&sched->pods, pod->key);
     dv_sched_unqueue(pod);
@@ -235,7 +246,7 @@ static bool find_claims(struct dv_sched_pod *pod)
         const struct dv_api_pod_resource_claim *entry = &spec->resource_claims[i];
         dv_str name;
 
-        if (!claim_name(&statuses, entry, &name)) {
+        if (!dv_sched_claim_name(&statuses, entry, &name)) {
             is_ok = false;
             if (why->n == 0)
                 dv_buf_printf(why, "the resourceclaim for \"%.*s\" is not created yet",
@@ -369,6 +380,7 @@ void dv_sched_pod_assume(struct dv_sched_pod *pod, struct dv_sched_node *node)
     pod->assumed = node;
     pod->assumed_as = dv_object_ref(pod->object);
     dv_sched_node_take(pod->sched, node, &dv_sched_pod_value(pod)->spec);
+    dv_sched_place(pod->sched, node, pod->object);
 }
 
 void dv_sched_pod_unassume(struct dv_sched_pod *pod)
@@ -380,6 +392,7 @@ void dv_sched_pod_unassume(struct dv_sched_pod *pod)
         return;
     pod->assumed = NULL;
     pod->assumed_as = NULL;
+    dv_sched_unplace(pod->sched, node, object);
     dv_sched_node_give_back(pod->sched, node, &((const struct dv_api_pod *)object->value)->spec);
     dv_object_unref(object);
 }
@@ -394,8 +407,9 @@ static bool takes_room(const struct dv_object *object)
 static void give_back_room(struct dv_sched *sched, const struct dv_object *object)
 {
     const struct dv_api_pod *pod = object->value;
+    struct dv_sched_node *node = dv_sched_node(sched, pod->spec.node_name);
 
-    dv_sched_node_give_back(sched, dv_sched_node(sched, pod->spec.node_name), &pod->spec);
+    dv_sched_node_give_back(sched, node, &pod->spec);
 }
 
 /* Whether the view now shows the pod where we have bound it. What the pod takes there is counted
@@ -413,10 +427,19 @@ static bool is_as_assumed(struct dv_sched_pod *pod, const struct dv_object *now)
 }
 
 static void count_room(struct dv_sched *sched, struct dv_sched_pod *pod,
-                       const struct dv_object *old, const struct dv_object *now)
+                       const struct dv_object *old, struct dv_object *now)
 {
     bool was_on = takes_room(old);
     bool is_on = takes_room(now);
+
+    if (is_on)
+        dv_sched_place(
+            sched, dv_sched_node(sched, ((const struct dv_api_pod *)now->value)->spec.node_name),
+            now);
+    else if (was_on)
+        dv_sched_unplace(
+            sched, dv_sched_node(sched, ((const struct dv_api_pod *)old->value)->spec.node_name),
+            old);
 
     /* The generation changes with the spec: as long as it is the same, the pod takes the same room.
      * 0: a server that does not count generations of pods. */
@@ -453,7 +476,8 @@ static bool means_something(const struct dv_object *old, const struct dv_object 
         .extended_resource_claim_status = b->status.extended_resource_claim_status};
 
     return a->metadata.generation != b->metadata.generation || b->metadata.generation == 0 ||
-           !dv_message_eq(&dv_message_pod_status, &before, &after);
+           !dv_message_eq(&dv_message_pod_status, &before, &after) ||
+           !dv_sched_are_labels_equal(&a->metadata, &b->metadata);
 }
 
 static void change_pod(struct dv_sched_pod *pod, struct dv_object *now)

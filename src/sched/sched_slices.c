@@ -17,6 +17,7 @@
 #include "resource/select.h"
 #include "sched/crowd.h"
 #include "sched/fit.h"
+#include "sched/placed.h"
 #include "sched/sched_state.h"
 
 /* What it costs to put a slice and each of its devices into the inventory, in the allocator's
@@ -65,6 +66,8 @@ void dv_sched_pool_improved(struct dv_sched *sched, dv_str driver, dv_str name)
 
     if (pool)
         improve_pool(sched, pool);
+    if (!dv_list_is_empty(&sched->nominated))
+        dv_sched_wake_nominated(sched, NULL);
 }
 
 /* ---- taint rules ---- */

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "affinity/affinity.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/list.h"
@@ -30,6 +31,7 @@ struct dv_counter;
 struct dv_family;
 struct dv_gauge;
 struct dv_histogram;
+struct dv_json;
 struct dv_inventory;
 struct dv_inventory_slice;
 struct dv_sched_attempt;
@@ -49,6 +51,7 @@ struct dv_sched_node {
     struct dv_sched_room room;
     dv_str name;
     size_t n_pods;
+    struct dv_affinity_node near; /* it has the pods on the node, of struct dv_sched_placed */
 };
 
 /* ---- claims ---- */
@@ -156,6 +159,7 @@ struct dv_sched_pod {
     bool is_woken;    /* woken by an event: when it fits, the next of its crowd may fit too */
     bool is_late;     /* its last search was given up: others of its priority go first */
     bool is_extended; /* classes serve some of its extended resources */
+    bool is_related;  /* it wants others near or apart, or others want that of it */
     struct dv_sched_pod_claim *claims;
     size_t n_claims;
     /* Its use of the claim for its extended resources: made now, or left over. */
@@ -174,6 +178,12 @@ struct dv_sched_pod {
     uint64_t backoff_until_ms;
     uint64_t seen_ns;
     struct dv_sched_binding *binding;
+    /* The node that others were sent away from for it; NULL: none. */
+    char *nominated;
+    struct dv_link nominates; /* in sched->nominated */
+    size_t n_evictions;       /* requests for it that are under way */
+    /* Until then victims may still have devices that they are about to give back; 0: none has. */
+    uint64_t releases_until_ms;
     /* The node that was decided on: its room is taken before the view shows the pod there. */
     struct dv_sched_node *assumed;
     struct dv_object *assumed_as;
@@ -238,7 +248,21 @@ struct dv_sched_metrics {
     struct dv_family *condition_seconds;
 };
 
-enum { VIEW_NODES, VIEW_CLASSES, VIEW_SLICES, VIEW_RULES, VIEW_CLAIMS, VIEW_PODS, N_VIEWS };
+struct dv_sched_priority {
+    int64_t priority;
+    size_t n_pods;
+};
+
+enum {
+    VIEW_NAMESPACES,
+    VIEW_NODES,
+    VIEW_CLASSES,
+    VIEW_SLICES,
+    VIEW_RULES,
+    VIEW_CLAIMS,
+    VIEW_PODS,
+    N_VIEWS
+};
 
 struct dv_sched {
     struct dv_loop *loop;
@@ -280,6 +304,16 @@ struct dv_sched {
     struct dv_map taken;    /* of struct dv_sched_taken, by device */
     struct dv_map extended; /* claims for extended resources, by the pod's uid */
     size_t n_in_flight;
+
+    struct dv_map placed; /* of struct dv_sched_placed, by key */
+    uint64_t n_placings;  /* counts how often one of them came, went or changed */
+    /* How many pods on nodes have which priority; the lowest first. */
+    DV_VEC(struct dv_sched_priority) priorities;
+    struct dv_list nominated; /* of struct dv_sched_pod: they wait for victims to go */
+    struct dv_list evictions; /* sched_evict.c */
+    struct dv_affinity *affinity;
+    size_t n_wanting; /* crowds that look at other pods */
+    struct dv_task relate;
 
     struct dv_map pods; /* by key */
     DV_VEC(struct dv_sched_pod *) heap;
@@ -389,6 +423,10 @@ void dv_sched_pod_woken_by_claim(struct dv_sched_pod *pod);
 /* Removes the pod from all queues. It is freed at once, or when what is being written for it is
  * answered. */
 void dv_sched_pod_forget(struct dv_sched_pod *pod);
+/* Finds the name of the claim for an entry. False: the claim is not made yet. An empty name: the
+ * controller has found that none is needed. */
+bool dv_sched_claim_name(const struct dv_map *statuses,
+                         const struct dv_api_pod_resource_claim *entry, dv_str *name);
 const struct dv_api_pod *dv_sched_pod_value(const struct dv_sched_pod *pod);
 void dv_sched_pod_assume(struct dv_sched_pod *pod, struct dv_sched_node *node);
 void dv_sched_pod_unassume(struct dv_sched_pod *pod);
@@ -459,6 +497,15 @@ void dv_sched_say(struct dv_sched_pod *pod, const char *reason, dv_str text);
 bool dv_sched_says_keep_up(const struct dv_sched *sched);
 /* Writes events that waited for others, when there are enough of them or few pods to come. */
 void dv_sched_says_look(struct dv_sched *sched);
+/* Sets the condition among those of the status. */
+void dv_sched_set_condition(struct dv_api_pod_status *status,
+                            const struct dv_api_pod_condition *now, struct dv_arena *arena);
+/* {"status":{"conditions":[...]}} */
+const struct dv_json *dv_sched_condition_patch(const struct dv_api_pod_condition *now,
+                                               struct dv_arena *arena);
+/* Like dv_sched_say_event, for a pod that is not ours. */
+void dv_sched_say_event_of(struct dv_sched *sched, const struct dv_api_object_meta *meta,
+                           const char *type, const char *reason, const char *action, dv_str note);
 void dv_sched_say_event(struct dv_sched_pod *pod, const char *type, const char *reason,
                         const char *action, dv_str note);
 /* Drops what the pod has yet to say. False: a request that says it is under way; wait for its

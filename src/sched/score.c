@@ -55,29 +55,54 @@ static int64_t preference(const struct dv_api_pod_spec *pod, const struct dv_api
     return weight;
 }
 
+int32_t dv_sched_points(int64_t sum)
+{
+    if (sum > INT32_MAX)
+        return INT32_MAX;
+    return sum < INT32_MIN ? INT32_MIN : (int32_t)sum;
+}
+
 void dv_sched_merit(const struct dv_api_pod_spec *pod, const struct dv_sched_amounts *amounts,
                     const struct dv_object *node, const struct dv_sched_room *room,
                     struct dv_sched_merit *merit)
 {
     *merit = (struct dv_sched_merit){
-        .free = free_share(amounts, room),
-        .preferred = pod->affinity ? preference(pod, node->value) : 0,
+        .free = (int32_t)free_share(amounts, room),
+        .preferred = pod->affinity ? dv_sched_points(preference(pod, node->value)) : 0,
         .disliked =
-            room->has_taints ? (int64_t)dv_sched_untolerated(pod, node->value, true, NULL) : 0};
+            room->has_taints
+                ? dv_sched_points((int64_t)dv_sched_untolerated(pod, node->value, true, NULL))
+                : 0};
 }
 
-static void raise_to(int64_t *best, int64_t value)
+static void raise_to(int32_t *best, int32_t value)
 {
     if (value > *best)
         *best = value;
 }
 
-void dv_sched_merit_raise(struct dv_sched_merit *best, const struct dv_sched_merit *merit)
+void dv_sched_merit_raise(struct dv_sched_best *best, const struct dv_sched_merit *merit)
 {
-    raise_to(&best->free, merit->free);
-    raise_to(&best->preferred, merit->preferred);
-    raise_to(&best->disliked, merit->disliked);
-    raise_to(&best->preference, merit->preference);
+    raise_to(&best->high.free, merit->free);
+    raise_to(&best->high.preferred, merit->preferred);
+    raise_to(&best->high.disliked, merit->disliked);
+    raise_to(&best->high.preference, merit->preference);
+}
+
+void dv_sched_merit_relate(struct dv_sched_best *best, const struct dv_sched_merit *merit)
+{
+    if (!best->is_related) {
+        best->near_low = merit->near;
+        best->high.near = merit->near;
+        best->crowded_low = INT32_MAX;
+    }
+    best->is_related = true;
+    raise_to(&best->high.near, merit->near);
+    raise_to(&best->high.crowded, merit->crowded);
+    if (merit->near < best->near_low)
+        best->near_low = merit->near;
+    if (merit->crowded >= 0 && merit->crowded < best->crowded_low)
+        best->crowded_low = merit->crowded;
 }
 
 static int64_t percent(int64_t value, int64_t best)
@@ -85,13 +110,30 @@ static int64_t percent(int64_t value, int64_t best)
     return best > 0 ? value * 100 / best : 0;
 }
 
-int64_t dv_sched_score(const struct dv_sched_merit *merit, const struct dv_sched_merit *best)
+/* The emptiest domain gets 100, and the others less by how many more pods they have. */
+static int64_t spread_percent(const struct dv_sched_merit *merit, const struct dv_sched_best *best)
+{
+    if (merit->crowded < 0)
+        return 0;
+    return best->high.crowded > 0
+               ? percent((int64_t)best->high.crowded + best->crowded_low - merit->crowded,
+                         best->high.crowded)
+               : 100;
+}
+
+int64_t dv_sched_score(const struct dv_sched_merit *merit, const struct dv_sched_best *best)
 {
     /* The weights of the reference's default profile: NodeResourcesFit 1, NodeAffinity 2,
-     * TaintToleration 3, DynamicResources 2. */
-    return merit->free + 2 * percent(merit->preferred, best->preferred) +
-           3 * (100 - percent(merit->disliked, best->disliked)) +
-           2 * percent(merit->preference, best->preference);
+     * TaintToleration 3, DynamicResources 2, InterPodAffinity 2, PodTopologySpread 2. */
+    int64_t score = merit->free + 2 * percent(merit->preferred, best->high.preferred) +
+                    3 * (100 - percent(merit->disliked, best->high.disliked)) +
+                    2 * percent(merit->preference, best->high.preference);
+
+    if (best->is_related)
+        score += 2 * percent((int64_t)merit->near - best->near_low,
+                             (int64_t)best->high.near - best->near_low) +
+                 2 * spread_percent(merit, best);
+    return score;
 }
 
 size_t dv_sched_n_wanted(size_t n_nodes)
@@ -138,6 +180,20 @@ void dv_sched_summary(size_t n_nodes, const struct dv_sched_reason *reasons, siz
         add_reasons(reasons, n_reasons, text);
     if (after.n > 0)
         dv_buf_printf(text, " %.*s", DV_FMT(after));
+}
+
+dv_str dv_sched_sentence(dv_str message)
+{
+    static const dv_str ends[] = {DV_STR_INIT(DV_SCHED_STILL ". "),
+                                  DV_STR_INIT(DV_SCHED_NO_CLAIMS ". ")};
+
+    for (size_t i = 0; i < DV_COUNT(ends); i++) {
+        size_t at = dv_str_find(message, ends[i]);
+
+        if (at + ends[i].n < message.n)
+            return dv_str_slice(message, at + ends[i].n, message.n);
+    }
+    return message;
 }
 
 /* ---- back-off ---- */

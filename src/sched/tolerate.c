@@ -14,8 +14,8 @@
 
 /* Up to so many pairs of a taint and a toleration are compared one by one; with more, the
  * tolerations are put into a map first. */
-/* Of each taint and toleration in the map, in the allocator's units. */
 #define N_PAIRS_MAX 4096u
+/* What each taint and toleration in the map costs, in the allocator's units. */
 #define COST_INDEXED 15u
 #define KEY_BYTES_MAX (4u << 20) /* more than a request to the API may have */
 

@@ -5,8 +5,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "affinity/affinity.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/list.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "resource/resource.h"
@@ -14,6 +16,7 @@
 #include "sched/attempt.h"
 #include "sched/crowd.h"
 #include "sched/fit.h"
+#include "sched/placed.h"
 #include "sched/sched.h"
 #include "sched/sched_state.h"
 
@@ -35,13 +38,15 @@ void dv_sched_attempt_turn_down(struct dv_sched_attempt *attempt, const struct d
 {
     struct dv_sched_crowd_reason *reason = dv_sched_crowd_reason(attempt->crowd, why);
 
-    dv_sched_crowd_remember(attempt->sched, attempt->crowd, node, reason);
+    /* A pod that names its nodes has few of them, and a crowd of its own on each: to remember would
+     * cost more than to look again. */
+    if (!attempt->is_pinned)
+        dv_sched_crowd_remember(attempt->sched, attempt->crowd, node, reason);
     dv_sched_attempt_count(attempt, reason);
 }
 
-/* Whether the claims of the pod that are allocated already can be used on the node. */
-static bool are_claims_at_hand(const struct dv_sched_attempt *attempt,
-                               const struct dv_sched_node *node)
+bool dv_sched_attempt_has_claims_at_hand(const struct dv_sched_attempt *attempt,
+                                         const struct dv_sched_node *node)
 {
     const struct dv_api_node *value = node->object->value;
 
@@ -80,7 +85,22 @@ bool dv_sched_attempt_may_be_on(struct dv_sched_attempt *attempt, const struct d
         dv_sched_attempt_turn_down(attempt, node, dv_buf_str(&sched->why));
         return false;
     }
-    if (attempt->n_open < attempt->pod->n_claims && !are_claims_at_hand(attempt, node)) {
+    /* Not remembered: it depends on the priorities of both. */
+    if (!dv_list_is_empty(&sched->nominated) && !dv_sched_fits_beside_nominated(attempt, node)) {
+        dv_sched_attempt_count(attempt,
+                               dv_sched_crowd_reason(attempt->crowd, dv_buf_str(&sched->why)));
+        return false;
+    }
+    if (attempt->crowd->wants) {
+        enum dv_affinity_verdict verdict = dv_affinity_check(attempt->crowd->wants, &node->near);
+
+        if (verdict != DV_AFFINITY_FITS) {
+            dv_sched_attempt_turn_down(attempt, node, dv_affinity_reason(verdict));
+            return false;
+        }
+    }
+    if (attempt->n_open < attempt->pod->n_claims &&
+        !dv_sched_attempt_has_claims_at_hand(attempt, node)) {
         dv_sched_attempt_turn_down(attempt, node, DV_STR(UNAVAILABLE));
         return false;
     }
@@ -114,6 +134,12 @@ void dv_sched_attempt_visit(struct dv_sched_attempt *attempt, struct dv_sched_no
     candidate->node_turn = node->turn;
     dv_sched_merit(&attempt->value->spec, &sched->amounts, node->object, &node->room,
                    &candidate->merit);
+    if (attempt->crowd->wants) {
+        candidate->merit.near =
+            dv_sched_points(dv_affinity_attraction(attempt->crowd->wants, &node->near));
+        candidate->merit.crowded =
+            dv_sched_points(dv_affinity_crowding(attempt->crowd->wants, &node->near));
+    }
 }
 
 static size_t n_terms(const struct dv_api_node_selector *selector)

@@ -421,10 +421,10 @@ static void what_a_node_has_of_its_own_needs_no_claim(void **state)
     assert_string_equal(node_of(world, "p1"), "n1");
     assert_string_equal(said_of(world, "p2"),
                         "0/1 nodes are available: 1 Insufficient ex.ample/gpu. still not "
-                        "schedulable");
+                        "schedulable. pod wants ex.ample/gpu: 1, most free on a node is 0 (n1)");
     assert_string_equal(said_of(world, "p3"),
                         "0/1 nodes are available: 1 Insufficient ex.ample/unknown. no new claims "
-                        "to deallocate");
+                        "to deallocate. pod wants ex.ample/unknown: 1, no node has any");
     (void)extended_claim(world, &n);
     assert_int_equal(n, 0);
 }

@@ -248,6 +248,62 @@ static void what_a_class_serves_is_no_amount(void **state)
         dv_sched_fits(pod, &test->amounts, &test->resources, with, &test->room, &test->buf));
 }
 
+/* ---- ports ---- */
+
+#define PORTS(ports) "{containers: [{name: c, ports: [" ports "]}]}"
+
+static const struct {
+    const char *taken;
+    const char *wanted;
+    bool is_free;
+} ports[] = {
+    {PORTS("{hostPort: 80}"),                                                         PORTS("{hostPort: 80}"),                    false},
+    {PORTS("{hostPort: 80}"),                                                         PORTS("{hostPort: 81}"),                    true },
+    {PORTS("{hostPort: 80}"),                                                         PORTS("{hostPort: 80, protocol: UDP}"),     true },
+    {PORTS("{hostPort: 80, protocol: TCP}"),                                          PORTS("{hostPort: 80}"),                    false},
+    {PORTS("{hostPort: 80, hostIP: 127.0.0.1}"),                                      PORTS("{hostPort: 80, hostIP: 127.0.0.2}"), true },
+    {PORTS("{hostPort: 80, hostIP: 127.0.0.1}"),                                      PORTS("{hostPort: 80}"),                    false},
+    {PORTS("{hostPort: 80}"),                                                         PORTS("{hostPort: 80, hostIP: 127.0.0.1}"), false},
+    {PORTS("{hostPort: 80, hostIP: 127.0.0.1}"),                                      PORTS("{hostPort: 80, hostIP: 0.0.0.0}"),   false},
+    {PORTS("{containerPort: 80}"),                                                    PORTS("{containerPort: 80}"),               true },
+    {PORTS("{hostPort: 79}, {hostPort: 80}, {hostPort: 81, protocol: UDP}"),
+     PORTS("{hostPort: 81}, {hostPort: 82}"),                                                                                     true },
+    {"{initContainers: [{name: i, ports: [{hostPort: 80}]}]}",                        PORTS("{hostPort: 80}"),                    true },
+    {"{initContainers: [{name: i, restartPolicy: Always, ports: [{hostPort: 80}]}]}",
+     PORTS("{hostPort: 80}"),                                                                                                     false},
+};
+
+static void a_port_of_the_node_is_given_once(void **state)
+{
+    struct test *test = *state;
+    const struct dv_object *node = read_node(test, "{status: {allocatable: {pods: 9}}}");
+
+    for (size_t i = 0; i < DV_COUNT(ports); i++) {
+        const struct dv_api_pod_spec *taken = read_pod(test, ports[i].taken);
+        const struct dv_api_pod_spec *wanted = read_pod(test, ports[i].wanted);
+
+        for (int is_given_back = 0; is_given_back < 2; is_given_back++) {
+            bool is_free = ports[i].is_free || is_given_back;
+
+            dv_sched_amounts_read(&test->amounts, &test->resources, taken);
+            dv_sched_room_take(&test->room, &test->amounts);
+            if (is_given_back)
+                dv_sched_room_give_back(&test->room, &test->amounts);
+            dv_sched_amounts_read(&test->amounts, &test->resources, wanted);
+            dv_buf_clear(&test->buf);
+            assert_int_equal(dv_sched_fits(wanted, &test->amounts, &test->resources, node,
+                                           &test->room, &test->buf),
+                             is_free);
+            assert_str(dv_buf_str(&test->buf),
+                       is_free ? "" : "node(s) didn't have free ports for the requested pod ports");
+            dv_sched_amounts_read(&test->amounts, &test->resources, taken);
+            if (!is_given_back)
+                dv_sched_room_give_back(&test->room, &test->amounts);
+            assert_int_equal(test->room.ports.all.n, 0);
+        }
+    }
+}
+
 /* ---- scores ---- */
 
 static void the_emptier_node_scores_more(void **state)
@@ -270,16 +326,23 @@ static void the_emptier_node_scores_more(void **state)
 
 static const struct {
     struct dv_sched_merit merit;
-    struct dv_sched_merit best;
+    struct dv_sched_best best;
     int64_t score;
 } scores[] = {
-    {{.free = 50},                  {.free = 90},       350},
-    {{.free = 50, .preferred = 5},  {.preferred = 10},  450},
-    {{.free = 50, .disliked = 2},   {.disliked = 2},    50 },
-    {{.free = 50, .disliked = 1},   {.disliked = 2},    200},
-    {{.free = 50, .preference = 8}, {.preference = 8},  550},
-    {{.free = 50, .preference = 4}, {.preference = 16}, 400},
-    {{.preference = 0},             {.preference = 0},  300},
+    {{.free = 50},                  {.high.free = 90},                                         350},
+    {{.free = 50, .preferred = 5},  {.high.preferred = 10},                                    450},
+    {{.free = 50, .disliked = 2},   {.high.disliked = 2},                                      50 },
+    {{.free = 50, .disliked = 1},   {.high.disliked = 2},                                      200},
+    {{.free = 50, .preference = 8}, {.high.preference = 8},                                    550},
+    {{.free = 50, .preference = 4}, {.high.preference = 16},                                   400},
+    {{.preference = 0},             {.high.preference = 0},                                    300},
+    {{.near = -5},                  {.high.near = 5, .near_low = -5, .is_related = true},      500},
+    {{.near = 5},                   {.high.near = 5, .near_low = -5, .is_related = true},      700},
+    {{.near = 0},                   {.high.near = 5, .near_low = -5, .is_related = true},      600},
+    {{.crowded = 4},                {.high.crowded = 4, .crowded_low = 1, .is_related = true}, 350},
+    {{.crowded = 1},                {.high.crowded = 4, .crowded_low = 1, .is_related = true}, 500},
+    {{.crowded = -1},               {.high.crowded = 4, .crowded_low = 1, .is_related = true}, 300},
+    {{.near = 5, .crowded = 9},     {.high.near = 5},                                          300},
 };
 
 static void scores_are_measured_against_the_best(void **state)
@@ -325,6 +388,28 @@ static void enough_nodes_are_looked_at(void **state)
 }
 
 /* ---- words ---- */
+
+static const struct {
+    const char *message;
+    const char *said;
+} sentences[] = {
+    {"0/1 nodes are available: 1 Insufficient cpu. " DV_SCHED_NO_CLAIMS ". pod wants cpu",
+     "pod wants cpu"                                                                                            },
+    {"0/1 nodes are available: 1 x. " DV_SCHED_STILL ". gpu: 1 wanted. or 2",
+     "gpu: 1 wanted. or 2"                                                                                      },
+    {"0/1 nodes are available: 1 x. " DV_SCHED_STILL,
+     "0/1 nodes are available: 1 x. " DV_SCHED_STILL                                                            },
+    {DV_SCHED_STILL ". ",                                                                  DV_SCHED_STILL ". "  },
+    {"Started container c",                                                                "Started container c"},
+    {"",                                                                                   ""                   },
+};
+
+static void the_sentence_behind_the_summary_is_found(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < DV_COUNT(sentences); i++)
+        assert_str(dv_sched_sentence(dv_str_from_c(sentences[i].message)), sentences[i].said);
+}
 
 static void reasons_are_counted_and_sorted(void **state)
 {
@@ -433,10 +518,12 @@ int main(void)
         TEST(room_is_taken_and_given_back),
         TEST(a_node_fits_or_says_why_not),
         TEST(what_a_class_serves_is_no_amount),
+        TEST(a_port_of_the_node_is_given_once),
         TEST(the_emptier_node_scores_more),
         TEST(scores_are_measured_against_the_best),
         TEST(preferences_and_dislikes_are_counted),
         TEST(enough_nodes_are_looked_at),
+        TEST(the_sentence_behind_the_summary_is_found),
         TEST(reasons_are_counted_and_sorted),
         TEST(pauses_double_up_to_ten_seconds),
     };

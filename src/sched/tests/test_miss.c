@@ -178,6 +178,46 @@ static void strictly_it_is_the_text_of_the_reference(void **state)
     assert_string_equal(said_of(world, "p1"), REFUSED);
 }
 
+#define SHORT "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate"
+
+/* It is found out again after a while: rooms change without a node being looked at anew. */
+static void what_is_told_follows_the_room(void **state)
+{
+    static const char big[] = ", runtimeClassName: big";
+    struct world *world = *state;
+
+    make_node(world, "n1", 0);
+    (void)make(world, DV_KIND_RUNTIME_CLASS,
+               "{metadata: {name: big}, handler: h, overhead: {podFixed: {cpu: 9}}}");
+    (void)make(world, DV_KIND_RUNTIME_CLASS,
+               "{metadata: {name: some}, handler: h, overhead: {podFixed: {cpu: 3}}}");
+    make_pod(world, "p1", NULL, big);
+    open_sched(world);
+    assert_string_equal(said_of(world, "p1"), SHORT ". pod wants cpu: 9, most on a node is 4 (n1)");
+    change_status(world, DV_KIND_NODE, "n1", "{status: {allocatable: {cpu: '10'}}}");
+    make_pod(world, "p0", NULL, ", runtimeClassName: some");
+    settle(world);
+    pass(world, 20000);
+    if (strcmp(node_of(world, "p0"), "n1") != 0)
+        fail_msg("p0 is not on n1: %s", said_of(world, "p0"));
+    assert_string_equal(node_of(world, "p1"), "");
+    assert_string_equal(said_of(world, "p1"),
+                        SHORT ". pod wants cpu: 9, most free on a node is 7 (n1)");
+}
+
+static void strictly_nothing_is_said_of_room(void **state)
+{
+    struct world *world = *state;
+
+    world->options.is_strict = true;
+    make_node(world, "n1", 0);
+    (void)make(world, DV_KIND_RUNTIME_CLASS,
+               "{metadata: {name: big}, handler: h, overhead: {podFixed: {cpu: 9}}}");
+    make_pod(world, "p1", NULL, ", runtimeClassName: big");
+    open_sched(world);
+    assert_string_equal(said_of(world, "p1"), SHORT);
+}
+
 /* What a page asks for: all nodes, the nearest first, and on each the devices one by one. */
 static void explained_are_nodes_and_their_devices(void **state)
 {
@@ -223,6 +263,8 @@ int main(void)
         TEST(alike_pods_are_told_the_same),
         TEST(what_is_told_follows_the_devices),
         TEST(strictly_it_is_the_text_of_the_reference),
+        TEST(what_is_told_follows_the_room),
+        TEST(strictly_nothing_is_said_of_room),
         TEST(explained_are_nodes_and_their_devices),
     };
 

@@ -122,23 +122,28 @@ static const struct {
     const char *said;
 } misfits[] = {
     {.more = ", nodeSelector: {zone: z2}",
-     .said = "1 node(s) didn't match Pod's node affinity/selector. no new claims to deallocate"                                                                               },
+     .said = "1 node(s) didn't match Pod's node affinity/selector. no new claims to deallocate. "
+             "pod wants a node with zone=z2, n1 has zone=z1"                                                                                                      },
     {.more = ", affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: "
              "{nodeSelectorTerms: [{matchExpressions: [{key: zone, operator: NotIn, values: "
-             "[z1]}]}]}}}",                                                    .said = "1 node(s) didn't match Pod's node affinity/selector. no new claims to deallocate"},
+             "[z1]}]}]}}}",                                                    .said = "1 node(s) didn't match Pod's node affinity/selector. no new claims to deallocate. "
+             "pod wants a node with zone NotIn [z1], n1 has zone=z1"                                                              },
     {.node = "{spec: {unschedulable: true}}",
-     .said = "1 node(s) were unschedulable. no new claims to deallocate"                                                                                                      },
+     .said = "1 node(s) were unschedulable. no new claims to deallocate. n1 is unschedulable, "
+             "kubectl uncordon n1 opens it to pods"                                                                                                               },
     {.node = "{spec: {taints: [{key: k, value: v, effect: NoSchedule}]}}",
-     .said = "1 node(s) had untolerated taint {k: v}. no new claims to deallocate"                                                                                            },
+     .said = "1 node(s) had untolerated taint {k: v}. no new claims to deallocate. pod does not "
+             "tolerate the taint k=v:NoSchedule of n1"                                                                                                            },
     {.more = ", runtimeClassName: big",
-     .said = "1 Insufficient cpu, 1 Insufficient memory. no new claims to deallocate"                                                                                         },
+     .said = "1 Insufficient cpu, 1 Insufficient memory. no new claims to deallocate. pod wants "
+             "cpu: 5, most on a node is 4 (n1)"                                                                                                                   },
     {.claim = "{requests: [{name: r, exactly: {deviceClassName: gpu, count: 3}}]}",
      .said = "1 cannot allocate all claims. still not schedulable. r: 3 wanted, 2 looked at, 2 fit "
-             "(on n1)"                                                                                                                                                        },
+             "(on n1)"                                                                                                                                            },
     {.claim = "{requests: [{name: r, exactly: {deviceClassName: nope}}]}",
-     .said = "request r: device class nope does not exist. still not schedulable"                                                                                             },
+     .said = "request r: device class nope does not exist. still not schedulable"                                                                                 },
     {.claim = "{requests: [{name: r, firstAvailable: [{name: s, deviceClassName: gpu}, {name: t, "
-              "deviceClassName: nope}]}]}",                                    .said = "request r/t: device class nope does not exist. still not schedulable"            },
+              "deviceClassName: nope}]}]}",                                    .said = "request r/t: device class nope does not exist. still not schedulable"},
 };
 
 static void what_speaks_against_each_node_is_said(void **state)
@@ -168,6 +173,58 @@ static void what_speaks_against_each_node_is_said(void **state)
         assert_at_rest(world);
         (void)end_world((void **)&world);
     }
+}
+
+#define ON(names)                                                                                  \
+    ", affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: "                 \
+    "{nodeSelectorTerms: [{matchFields: [{key: metadata.name, operator: In, values: [" names       \
+    "]}]}]}}}"
+
+static void only_the_nodes_that_a_pod_names_are_looked_at(void **state)
+{
+    struct world *world = *state;
+
+    for (unsigned i = 0; i < 5; i++)
+        make_node(world, text(world, "n%u", i), 0);
+    make_pod(world, "p1", NULL, ON("n3"));
+    open_sched(world);
+    assert_string_equal(node_of(world, "p1"), "n3");
+    assert_int_equal(numbers(world).n_node_visits, 1);
+    change(world, DV_KIND_NODE, "n2", "{spec: {unschedulable: true}}");
+    make_pod(world, "p2", NULL, ON("n2"));
+    make_pod(world, "p3", NULL, ON("n9"));
+    settle(world);
+    assert_string_equal(said_of(world, "p2"),
+                        "0/5 nodes are available: 1 node(s) were unschedulable, 4 node(s) didn't "
+                        "satisfy plugin(s) [NodeAffinity]. no new claims to deallocate");
+    assert_string_equal(said_of(world, "p3"),
+                        "0/5 nodes are available: 5 node(s) didn't satisfy plugin(s) "
+                        "[NodeAffinity]. no new claims to deallocate");
+    change(world, DV_KIND_NODE, "n2", "{spec: {unschedulable: false}}");
+    make_node(world, "n9", 0); /* it wakes those that name it, and no others */
+    pass(world, 20000);
+    assert_string_equal(node_of(world, "p2"), "n2");
+    assert_string_equal(node_of(world, "p3"), "n9");
+    assert_at_rest(world);
+}
+
+static void a_host_port_is_given_to_one_pod_of_a_node(void **state)
+{
+    struct world *world = *state;
+    const char *more = ", hostNetwork: true, initContainers: [{name: i, image: i, restartPolicy: "
+                       "Always, ports: [{containerPort: 80}]}]";
+
+    make_node(world, "n1", 0);
+    make_pod(world, "p1", NULL, more);
+    make_pod(world, "p2", NULL, more);
+    open_sched(world);
+    assert_string_equal(node_of(world, "p1"), "n1");
+    assert_string_equal(said_of(world, "p2"),
+                        "0/1 nodes are available: 1 node(s) didn't have free ports for the "
+                        "requested pod ports. no new claims to deallocate");
+    destroy(world, DV_KIND_POD, "p1");
+    pass(world, 20000);
+    assert_string_equal(node_of(world, "p2"), "n1");
 }
 
 static void the_same_is_not_said_twice(void **state)
@@ -566,6 +623,8 @@ int main(void)
         TEST(only_its_own_pods_are_scheduled),
         TEST(pods_that_are_over_or_gated_are_left_alone),
         cmocka_unit_test(what_speaks_against_each_node_is_said),
+        TEST(only_the_nodes_that_a_pod_names_are_looked_at),
+        TEST(a_host_port_is_given_to_one_pod_of_a_node),
         TEST(the_same_is_not_said_twice),
         TEST(without_nodes_that_is_said),
         TEST(devices_are_given_once),

@@ -389,7 +389,8 @@ static void room_that_a_pod_leaves_is_taken_by_the_next(void **state)
     make_pod(world, "p2", NULL, big);
     open_sched(world);
     assert_string_equal(said_of(world, "p2"),
-                        "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate");
+                        "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate. "
+                        "pod wants cpu: 3, most free on a node is 1 (n1)");
     pass(world, 2000);
     change_status(world, DV_KIND_POD, "p1", "{status: {phase: Succeeded}}");
     settle(world);
