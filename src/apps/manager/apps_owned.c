@@ -1,0 +1,182 @@
+/* apps_owned.c - what belongs to whom. An index leads from the uid of a controller to what it owns,
+ * and from a namespace and a label to what is nobody's, so that a look at an owner costs what is
+ * its own and what it might adopt. */
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "apps/manager/apps_state.h"
+#include "base/arena.h"
+#include "base/defs.h"
+#include "base/list.h"
+#include "base/str.h"
+#include "cluster/cluster.h"
+#include "control/control_index.h"
+#include "control/control_queue.h"
+#include "resource/resource.h"
+
+static dv_str key_of(const struct dv_api_object_meta *meta, struct dv_arena *arena)
+{
+    const dv_str parts[] = {meta->namespace, DV_STR("/"), meta->name};
+
+    return dv_str_concat(parts, DV_COUNT(parts), arena);
+}
+
+/* The word of what is nobody's in a namespace, and of what has the label there as well. */
+static dv_str orphan_word(dv_str namespace, struct dv_arena *arena)
+{
+    const dv_str parts[] = {DV_STR("nobody's "), namespace};
+
+    return dv_str_concat(parts, DV_COUNT(parts), arena);
+}
+
+static dv_str label_word(dv_str namespace, const struct dv_str_entry *label, struct dv_arena *arena)
+{
+    const dv_str parts[] = {DV_STR("nobody's "), namespace,   DV_STR(" "),
+                            label->key,          DV_STR("="), label->value};
+
+    return dv_str_concat(parts, DV_COUNT(parts), arena);
+}
+
+void dv_apps_index(struct dv_apps *apps, enum dv_apps_view view, const struct dv_object *object,
+                   const struct dv_api_object_meta *meta)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
+    const struct dv_api_owner_reference *owner = object ? dv_controller_of(meta) : NULL;
+    dv_str *words = DV_NEW_ARRAY(scratch, dv_str, meta->n_labels + 1);
+    size_t n = 0;
+
+    if (owner) {
+        words[n++] = owner->uid;
+    } else if (object) {
+        words[n++] = orphan_word(meta->namespace, scratch);
+        for (size_t i = 0; i < meta->n_labels; i++)
+            words[n++] = label_word(meta->namespace, &meta->labels[i], scratch);
+    }
+    dv_index_set(&apps->owned[view], key_of(meta, scratch), words, n);
+}
+
+static dv_str selector_word(dv_str namespace, const struct dv_api_label_selector *selector,
+                            struct dv_arena *arena)
+{
+    return selector && selector->n_match_labels > 0
+               ? label_word(namespace, &selector->match_labels[0], arena)
+               : orphan_word(namespace, arena);
+}
+
+typedef DV_VEC(const void *) values;
+
+/* Holds what is under the word. */
+static void gather(struct dv_apps_job *job, enum dv_apps_view view, dv_str word, values *found)
+{
+    const struct dv_list *refs = dv_index_find(&job->apps->owned[view], word);
+    struct dv_link *link;
+
+    if (!refs)
+        return;
+    DV_LIST_EACH (refs, link) {
+        dv_str key = DV_CONTAINER(link, struct dv_index_ref, link)->thing;
+        size_t at = dv_str_find_char(key, '/');
+        struct dv_object *object = dv_view_get(job->apps->views[view], dv_str_slice(key, 0, at),
+                                               dv_str_slice(key, at + 1, key.n));
+
+        if (object)
+            *dv_vec_add_in(found, job->arena) = dv_apps_hold(job, object);
+    }
+}
+
+const void **dv_apps_gather_of(struct dv_apps_job *job, enum dv_apps_view view, dv_str uid,
+                               size_t *n)
+{
+    values found = {0};
+
+    gather(job, view, uid, &found);
+    *n = found.n;
+    return found.v;
+}
+
+const void **dv_apps_gather_owned(struct dv_apps_job *job, enum dv_apps_view view,
+                                  const struct dv_api_label_selector *selector, size_t *n)
+{
+    values found = {0};
+
+    gather(job, view, job->object->meta->uid, &found);
+    gather(job, view, selector_word(job->object->meta->namespace, selector, job->arena), &found);
+    *n = found.n;
+    return found.v;
+}
+
+/* ---- queues ---- */
+
+/* What looks after objects: a kind, its view and its queue. */
+static const struct {
+    enum dv_kind_id kind;
+    enum dv_apps_view view;
+    enum dv_apps_queue queue;
+} keepers[] = {
+    {DV_KIND_DAEMON_SET,  DV_APPS_DAEMON_SETS,  DV_APPS_DAEMON_QUEUE    },
+    {DV_KIND_REPLICA_SET, DV_APPS_REPLICA_SETS, DV_APPS_REPLICA_QUEUE   },
+    {DV_KIND_DEPLOYMENT,  DV_APPS_DEPLOYMENTS,  DV_APPS_DEPLOYMENT_QUEUE},
+};
+
+static const struct dv_api_label_selector *selector_of(const struct dv_object *object)
+{
+    if (object->kind->id == DV_KIND_DAEMON_SET)
+        return ((const struct dv_api_daemon_set *)object->value)->spec.selector;
+    if (object->kind->id == DV_KIND_REPLICA_SET)
+        return ((const struct dv_api_replica_set *)object->value)->spec.selector;
+    return ((const struct dv_api_deployment *)object->value)->spec.selector;
+}
+
+/* A look at many pods costs more: it is then made less often. */
+static uint64_t pause_ms(const struct dv_apps *apps)
+{
+    size_t n = dv_view_n(apps->views[DV_APPS_NODES]);
+
+    return n > 100 ? n / 10 : 0;
+}
+
+/* Whether the selector may match the labels. It is not read as a whole for each change of each
+ * object: a look at the owner will, on a worker where it is large. */
+static bool may_select(const struct dv_api_label_selector *selector,
+                       const struct dv_api_object_meta *meta)
+{
+    for (size_t i = 0; i < selector->n_match_labels; i++) {
+        const struct dv_str_entry *label =
+            dv_entry_find(meta->labels, meta->n_labels, selector->match_labels[i].key);
+
+        if (!label || !dv_str_eq(label->value, selector->match_labels[i].value))
+            return false;
+    }
+    return true;
+}
+
+static void queue_adopters(struct dv_apps *apps, const struct dv_api_object_meta *meta)
+{
+    for (size_t i = 0; i < DV_COUNT(keepers); i++) {
+        struct dv_object *object;
+        size_t at = 0;
+
+        while ((object = dv_view_next(apps->views[keepers[i].view], &at)) != NULL) {
+            if (dv_str_eq(object->meta->namespace, meta->namespace) && selector_of(object) &&
+                may_select(selector_of(object), meta))
+                dv_queue_add_after(&apps->queues[keepers[i].queue], object->meta->namespace,
+                                   object->meta->name, pause_ms(apps));
+        }
+    }
+}
+
+void dv_apps_queue_owners(struct dv_apps *apps, const struct dv_api_object_meta *meta)
+{
+    const struct dv_api_owner_reference *owner = dv_controller_of(meta);
+
+    if (!owner) {
+        if (meta->n_labels > 0)
+            queue_adopters(apps, meta);
+        return;
+    }
+    for (size_t i = 0; i < DV_COUNT(keepers); i++)
+        if (dv_str_eq(owner->kind, dv_kind(keepers[i].kind)->name) &&
+            dv_view_get(apps->views[keepers[i].view], meta->namespace, owner->name))
+            dv_queue_add_after(&apps->queues[keepers[i].queue], meta->namespace, owner->name,
+                               pause_ms(apps));
+}

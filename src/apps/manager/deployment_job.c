@@ -1,0 +1,69 @@
+/* deployment_job.c - Deployments: which changes concern which of them, and what a plan is made
+ * from. */
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "apps/manager/apps_state.h"
+#include "apps/plan/deployment.h"
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "control/control_queue.h"
+#include "loop/loop.h"
+#include "resource/resource.h"
+
+void dv_apps_deployment_changed(void *ctx, struct dv_object *old, struct dv_object *now)
+{
+    struct dv_apps *apps = ctx;
+
+    (void)old;
+    if (now)
+        dv_queue_add(&apps->queues[DV_APPS_DEPLOYMENT_QUEUE], now->meta->namespace,
+                     now->meta->name);
+}
+
+/* Whether a pod of the set has not ended. */
+static bool has_pods(struct dv_apps_job *job, const struct dv_api_replica_set *set)
+{
+    size_t n;
+    const void **pods = dv_apps_gather_of(job, DV_APPS_PODS, set->metadata.uid, &n);
+
+    for (size_t i = 0; i < n; i++)
+        if (!dv_pod_is_terminal(pods[i]))
+            return true;
+    return false;
+}
+
+static void *gather(struct dv_apps_job *job)
+{
+    const struct dv_api_deployment *deployment = job->object->value;
+    struct dv_deployment_input *input = DV_NEW(job->arena, struct dv_deployment_input);
+    bool *have_pods;
+
+    input->deployment = deployment;
+    input->sets = (const struct dv_api_replica_set *const *)dv_apps_gather_owned(
+        job, DV_APPS_REPLICA_SETS, deployment->spec.selector, &input->n_sets);
+    have_pods = DV_NEW_ARRAY(job->arena, bool, input->n_sets + 1);
+    for (size_t i = 0; i < input->n_sets; i++)
+        have_pods[i] = has_pods(job, input->sets[i]);
+    input->have_pods = have_pods;
+    input->now = dv_api_seconds_from_ns(dv_clock_wall_ns(dv_loop_clock(job->apps->loop)));
+    input->has_failed = job->has_failed;
+    input->has_collided = job->has_collided;
+    if (job->has_failed)
+        input->failed_message = dv_str_copy(dv_str_from_c(dv_err_text(&job->err)), job->arena);
+    return input;
+}
+
+static void plan(const void *input, struct dv_plan *plan)
+{
+    dv_deployment_plan(input, plan);
+}
+
+const struct dv_apps_controller dv_deployment_controller = {
+    .view = DV_APPS_DEPLOYMENTS,
+    .component = "deployment-controller",
+    .gather = gather,
+    .plan = plan,
+};

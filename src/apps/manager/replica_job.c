@@ -1,0 +1,81 @@
+/* replica_job.c - ReplicaSets: which changes concern which of them, and what a plan is made from.
+ */
+#include <stddef.h>
+
+#include "apps/manager/apps_state.h"
+#include "apps/plan/replica_set.h"
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/vec.h"
+#include "control/control_queue.h"
+#include "loop/loop.h"
+#include "resource/resource.h"
+
+void dv_apps_replica_set_changed(void *ctx, struct dv_object *old, struct dv_object *now)
+{
+    struct dv_apps *apps = ctx;
+    const struct dv_object *object = now ? now : old;
+
+    dv_apps_index(apps, DV_APPS_REPLICA_SETS, now, object->meta);
+    dv_apps_queue_owners(apps, object->meta);
+    if (old && now && dv_controller_of(old->meta) && !dv_controller_of(now->meta))
+        dv_apps_queue_owners(apps, old->meta);
+    if (now)
+        dv_queue_add(&apps->queues[DV_APPS_REPLICA_QUEUE], now->meta->namespace, now->meta->name);
+}
+
+/* The pods of all sets with the same owner: of too many, those on crowded nodes go first. */
+static void gather_siblings(struct dv_apps_job *job, struct dv_replica_input *input)
+{
+    const struct dv_api_owner_reference *owner = dv_controller_of(job->object->meta);
+    DV_VEC(const void *) pods = {0};
+    size_t n_sets = 0;
+    const void **sets =
+        owner ? dv_apps_gather_of(job, DV_APPS_REPLICA_SETS, owner->uid, &n_sets) : NULL;
+
+    if (!owner) {
+        input->siblings = input->pods;
+        input->n_siblings = input->n_pods;
+        return;
+    }
+    for (size_t i = 0; i < n_sets; i++) {
+        const struct dv_api_replica_set *set = sets[i];
+        size_t n;
+        const void **of_set = dv_apps_gather_of(job, DV_APPS_PODS, set->metadata.uid, &n);
+
+        for (size_t j = 0; j < n; j++)
+            *dv_vec_add_in(&pods, job->arena) = of_set[j];
+    }
+    input->siblings = (const struct dv_api_pod *const *)pods.v;
+    input->n_siblings = pods.n;
+}
+
+static void *gather(struct dv_apps_job *job)
+{
+    const struct dv_api_replica_set *set = job->object->value;
+    struct dv_replica_input *input = DV_NEW(job->arena, struct dv_replica_input);
+
+    input->set = set;
+    input->pods = (const struct dv_api_pod *const *)dv_apps_gather_owned(
+        job, DV_APPS_PODS, set->spec.selector, &input->n_pods);
+    gather_siblings(job, input);
+    input->now = dv_api_seconds_from_ns(dv_clock_wall_ns(dv_loop_clock(job->apps->loop)));
+    input->has_failed = job->has_failed;
+    if (job->has_failed) {
+        input->failed_reason = job->failed_reason;
+        input->failed_message = job->failed_message;
+    }
+    return input;
+}
+
+static void plan(const void *input, struct dv_plan *plan)
+{
+    dv_replica_plan(input, plan);
+}
+
+const struct dv_apps_controller dv_replica_controller = {
+    .view = DV_APPS_REPLICA_SETS,
+    .component = "replicaset-controller",
+    .gather = gather,
+    .plan = plan,
+};
