@@ -37,7 +37,8 @@ void dv_process_stop(struct dv_process *process);
 /* Sends a signal to the very process, and to no other that has its number since. False: it is gone,
  * or may not be signalled. */
 bool dv_process_signal(const struct dv_process *process, int signum);
-/* The same for a process that is not watched; signal 0 only tells whether it is there. */
+/* Like dv_process_signal, for a process that is not watched; signal 0 only tells whether it is
+ * there. */
 bool dv_process_signal_other(uint32_t pid, uint64_t start, int signum);
 /* Whether the process is still being waited for. */
 bool dv_process_is_watched(const struct dv_process *process);

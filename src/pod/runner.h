@@ -110,7 +110,7 @@ void dv_runner_set_pod(struct dv_runner *runner, struct dv_object *object, bool 
 void dv_runner_set_vanished(struct dv_runner *runner, dv_str uid);
 /* The pod is to be ended by the node: its status says why. */
 void dv_runner_evict(struct dv_runner *runner, dv_str uid, dv_str reason, dv_str message);
-/* The release that the pod has waited for is done. */
+/* To be called when the release that the pod has waited for is done. */
 void dv_runner_set_released(struct dv_runner *runner, dv_str uid);
 /* Something about the pod has changed that the runner cannot see: the health of its devices. */
 void dv_runner_look(struct dv_runner *runner, dv_str uid);

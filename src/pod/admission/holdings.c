@@ -100,7 +100,7 @@ static void name_rival(const struct dv_holdings_item *item,
                        struct dv_holdings_rival *rival)
 {
     *rival = (struct dv_holdings_rival){.pod_uid = dv_str_copy(conflict->holder->pod_uid, arena)};
-    if (item->holder.way != DV_LEDGER_PLUGIN || item->holder.n_devices == 0)
+    if (item->holder.giver_kind != DV_LEDGER_PLUGIN || item->holder.n_devices == 0)
         return;
     rival->resource = dv_str_copy(item->holder.giver, arena);
     rival->id = dv_str_copy(guess_id(&item->holder, &conflict->identity, arena), arena);

@@ -29,8 +29,9 @@ static const struct dv_cdi_index *index_of(const struct dv_holdings *holdings)
 }
 
 struct dv_holdings_item *dv_holdings_add_item(struct dv_holdings_items *items,
-                                              const struct dv_pod *pod, enum dv_ledger_way way,
-                                              dv_str giver, struct dv_arena *arena)
+                                              const struct dv_pod *pod,
+                                              enum dv_ledger_giver_kind giver_kind, dv_str giver,
+                                              struct dv_arena *arena)
 {
     struct dv_holdings_item *item = dv_vec_add_in(items, arena);
 
@@ -38,7 +39,7 @@ struct dv_holdings_item *dv_holdings_add_item(struct dv_holdings_items *items,
         .holder = {.pod_uid = pod->spec.ref.uid,
                    .namespace = pod->spec.ref.namespace,
                    .name = pod->spec.ref.name,
-                   .way = way,
+                   .giver_kind = giver_kind,
                    .giver = giver}
     };
     return item;

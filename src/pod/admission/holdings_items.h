@@ -34,7 +34,7 @@ struct dv_holdings_item {
     bool is_described; /* by a slice */
 };
 
-/* In the arena that was given for them; they borrow the texts of the pod. */
+/* A list of items. It is in the arena that was given for it, and borrows the texts of the pod. */
 struct dv_holdings_items {
     struct dv_holdings_item *v;
     size_t n;
@@ -43,8 +43,9 @@ struct dv_holdings_items {
 
 /* Adds an item without identities. */
 struct dv_holdings_item *dv_holdings_add_item(struct dv_holdings_items *items,
-                                              const struct dv_pod *pod, enum dv_ledger_way way,
-                                              dv_str giver, struct dv_arena *arena);
+                                              const struct dv_pod *pod,
+                                              enum dv_ledger_giver_kind giver_kind, dv_str giver,
+                                              struct dv_arena *arena);
 /* The pod's records; borrowed until one of them changes. */
 size_t dv_holdings_records(const struct dv_holdings *holdings, const struct dv_pod *pod,
                            struct dv_arena *arena, const struct dv_device_record **records);

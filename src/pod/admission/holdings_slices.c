@@ -24,7 +24,7 @@ static dv_str print_key(dv_str driver, dv_str pool, dv_str device, struct dv_buf
     return dv_buf_str(key);
 }
 
-/* Of two slices with the same device the first one counts. */
+/* Adds the devices of a slice; of two slices with the same device the first one counts. */
 static void add_slice(struct dv_holdings_slices *slices, struct dv_api_resource_slice_spec *spec,
                       struct dv_buf *key)
 {

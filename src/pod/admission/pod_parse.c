@@ -120,7 +120,7 @@ void dv_pod_sort_limits(struct dv_pod_container *container)
         qsort(container->limits, container->n_limits, sizeof(container->limits[0]), compare_limits);
 }
 
-/* By bisection: a pod of 3 MiB may have tens of thousands of limits. */
+/* Finds a limit by bisection: a pod of 3 MiB may have tens of thousands of them. */
 static struct dv_device_limit *find_limit(const struct dv_pod_container *container, dv_str resource)
 {
     struct dv_device_limit wanted = {.resource = resource};

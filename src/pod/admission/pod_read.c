@@ -90,7 +90,7 @@ static bool read_owner(const struct dv_api_pod *pod, struct dv_pod_spec *spec, s
                    "it has two owners, a process and a control group: one can be watched");
 }
 
-/* Of the struct alone: a pod may be megabytes long. */
+/* Copies the struct alone, and not what it points to: a pod may be megabytes long. */
 static struct dv_api_pod *copy_pod(const struct dv_api_pod *pod, struct dv_arena *arena)
 {
     struct dv_api_pod *copy = DV_NEW(arena, struct dv_api_pod);

@@ -30,8 +30,8 @@ static struct dv_pod_operation *op_of(struct dv_work *work)
     return &DV_CONTAINER(work, struct dv_pod_admission, priv.printing)->priv.op;
 }
 
-/* On a worker: until it is through the pod belongs to it, since no other operation on a pod begins
- * while it is being admitted. */
+/* Prints the row on a worker. Until that is through the pod belongs to it: no other operation on a
+ * pod begins while it is being admitted. */
 static void run_print(struct dv_work *work)
 {
     print(op_of(work)->pod);

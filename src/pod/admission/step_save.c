@@ -64,7 +64,7 @@ static void on_release_saved(struct dv_save *save, const struct dv_err *err)
     dv_pod_operation_go(op, err ? dv_pod_operation_fail(op, err) : DV_STEP_DONE);
 }
 
-/* In memory the devices are free for others at once; on the disk they become free when the save is
+/* Gives the devices back. In memory they are free for others at once; on the disk when the save is
  * written. */
 enum dv_pod_outcome dv_release_give_back(struct dv_pod_operation *op)
 {

@@ -409,7 +409,6 @@ static void on_close_task(struct dv_task *task)
         dv_agent_pod_free(entry->value);
     dv_map_fini(&agent->pods);
     dv_agent_mirrors_free(agent);
-    free(agent->node.written);
     free(agent->node.api_key);
     dv_outside_free(agent->outside);
     free(agent);

@@ -19,7 +19,8 @@ static const struct dv_quantity *find(const struct dv_quantity_entry *list, size
     return NULL;
 }
 
-/* In thousandths of a cpu, else in whole numbers; what is too large is more than any node has. */
+/* Makes a number of a quantity: thousandths of a cpu, whole numbers of all else. What is too large
+ * is more than any node has. */
 static int64_t to_number(dv_str resource, const struct dv_quantity *quantity)
 {
     int64_t n;

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/defs.h"
 #include "base/log.h"
+#include "base/map.h"
 #include "base/num.h"
 #include "base/str.h"
 #include "cluster/cluster.h"
@@ -16,8 +17,8 @@
 #include "pod/agent.h"
 #include "pod/agent/agent_pressure.h"
 #include "pod/agent/agent_state.h"
+#include "pod/agent/node_merge.h"
 #include "resource/resource.h"
-#include "json/json.h"
 
 #define RETRY_FIRST_MS 500u
 #define RETRY_MAX_MS 30000u
@@ -74,8 +75,7 @@ static void try_later(struct dv_agent *agent, const struct dv_api_status *failur
            DV_F_U64("retry_ms", pause_ms));
     node->retry_ms = dv_u64_min(pause_ms * 2, RETRY_MAX_MS);
     node->is_dirty = true;
-    free(node->written);
-    node->written = NULL;
+    node->written = 0;
     dv_timer_cancel(&node->retry);
     dv_timer_start(&node->retry, agent->loop,
                    dv_loop_now_ms(agent->loop) + dv_jitter(pause_ms, RETRY_JITTER_PER_MILLE),
@@ -128,34 +128,82 @@ static void create(struct dv_agent *agent)
     dv_request_start(agent->options.cluster, &write->request);
 }
 
-static void patch_status(struct dv_agent *agent)
+struct status_change {
+    struct dv_api_node_status status;
+    const dv_str *api_key; /* NULL: there is none */
+};
+
+/* Sets what the node tells in its object. */
+static bool set_status(const struct dv_request *request, void *value, struct dv_arena *arena)
+{
+    const struct status_change *change = request->ctx;
+    struct dv_api_node *node = value;
+
+    dv_node_status_merge(&change->status, arena, &node->status);
+    dv_node_annotate(DV_STR(DV_NODE_API_KEY), change->api_key, arena, &node->metadata);
+    return true;
+}
+
+static uint64_t hash_of(const struct status_change *change)
+{
+    DV_CLEANUP(dv_buf_fini) struct dv_buf bytes;
+    uint64_t hash;
+
+    dv_buf_init(&bytes, STATUS_BYTES_MAX);
+    dv_encode_pb(&dv_message_node_status, &change->status, &bytes);
+    if (change->api_key)
+        dv_buf_add(&bytes, *change->api_key);
+    hash = dv_hash(dv_buf_str(&bytes));
+    return hash != 0 ? hash : 1; /* 0 stands for none */
+}
+
+static void send_status(struct dv_agent *agent, struct status_change *change)
+{
+    struct dv_request *request = &agent->node.write.request;
+    struct dv_time now = dv_agent_now(agent);
+
+    now.nanos = 0;
+    for (size_t i = 0; i < change->status.n_conditions; i++)
+        change->status.conditions[i].last_heartbeat_time = now;
+    request->subresource = DV_SUB_STATUS;
+    request->patch_type = DV_PATCH_STRATEGIC;
+    request->ctx = change;
+    if (agent->options.cluster->is_embedded)
+        request->change = set_status;
+    else
+        request->patch = dv_agent_node_patch(agent, &change->status, agent->node.write.arena);
+    dv_request_start(agent->options.cluster, request);
+}
+
+static void write_status(struct dv_agent *agent)
 {
     struct dv_agent_node *node = &agent->node;
-    struct dv_time never = {0};
-    struct dv_json *patch;
-    struct dv_buf text;
+    struct status_change *change;
+    struct dv_api_node_status now;
+    uint64_t hash;
 
     if (!dv_agent_write_begin(&node->write))
         return;
     node->is_dirty = false;
     address(agent, &node->write.request, DV_VERB_PATCH, DV_KIND_NODE);
-    node->write.request.subresource = DV_SUB_STATUS;
-    node->write.request.patch_type = DV_PATCH_STRATEGIC;
-    /* That time passes is no reason to write; what is written has the time of that. */
-    patch = dv_agent_node_status(agent, never, node->write.arena);
-    dv_buf_init(&text, STATUS_BYTES_MAX);
-    dv_json_print(patch, NULL, &text);
-    if (node->written && strcmp(node->written, dv_buf_c(&text)) == 0) {
-        dv_agent_write_end(&node->write);
-    } else {
-        free(node->written);
-        node->written = dv_alloc(text.n + 1);
-        memcpy(node->written, dv_buf_c(&text), text.n);
-        node->write.request.patch =
-            dv_agent_node_status(agent, dv_agent_now(agent), node->write.arena);
-        dv_request_start(agent->options.cluster, &node->write.request);
+    change = DV_NEW(node->write.arena, struct status_change);
+    dv_agent_node_status(agent, node->write.arena, &now);
+    /* The write may wait for another one, and what is told of may be gone by then. */
+    dv_message_copy(&dv_message_node_status, &now, node->write.arena, &change->status);
+    if (node->api_key) {
+        dv_str *key = DV_NEW(node->write.arena, dv_str);
+
+        *key = dv_str_copy(dv_str_from_c(node->api_key), node->write.arena);
+        change->api_key = key;
     }
-    dv_buf_fini(&text);
+    /* That time passes is no reason to write; what is written has the time of that. */
+    hash = hash_of(change);
+    if (node->written == hash) {
+        dv_agent_write_end(&node->write);
+        return;
+    }
+    node->written = hash;
+    send_status(agent, change);
 }
 
 void dv_agent_node_look(struct dv_agent *agent)
@@ -166,7 +214,7 @@ void dv_agent_node_look(struct dv_agent *agent)
     if (!dv_agent_node_of(agent))
         create(agent);
     else if (agent->node.is_dirty)
-        patch_status(agent);
+        write_status(agent);
 }
 
 void dv_agent_set_api(struct dv_agent *agent, uint16_t port, dv_str key)
@@ -182,8 +230,7 @@ void dv_agent_set_api(struct dv_agent *agent, uint16_t port, dv_str key)
 static void write_anew(struct dv_agent *agent)
 {
     agent->node.is_dirty = true;
-    free(agent->node.written);
-    agent->node.written = NULL;
+    agent->node.written = 0;
     dv_agent_node_look(agent);
 }
 
@@ -248,8 +295,7 @@ static void on_changed(void *ctx, struct dv_object *old, struct dv_object *now)
 
     if (!old || !now) {
         agent->node.is_dirty = true;
-        free(agent->node.written);
-        agent->node.written = NULL;
+        agent->node.written = 0;
     }
     if (!old && now)
         dv_agent_lease_renew(agent); /* of which it is the owner */

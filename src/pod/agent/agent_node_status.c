@@ -142,8 +142,8 @@ static dv_str word_of(bool is_true)
 }
 
 /* All conditions in the kubelet's order. The time of one changes with its status alone. */
-static void add_conditions(const struct dv_agent *agent, struct dv_time heartbeat,
-                           struct dv_arena *arena, struct dv_api_node_status *status)
+static void add_conditions(const struct dv_agent *agent, struct dv_arena *arena,
+                           struct dv_api_node_status *status)
 {
     const struct dv_api_node_status *old = &dv_agent_node_of(agent)->status;
     const struct dv_pressure *pressure = &agent->node.pressure;
@@ -169,7 +169,7 @@ static void add_conditions(const struct dv_agent *agent, struct dv_time heartbea
     };
     struct dv_time now = dv_agent_now(agent);
 
-    now.nanos = heartbeat.nanos = 0;
+    now.nanos = 0;
     status->conditions = DV_NEW_ARRAY(arena, struct dv_api_node_condition, DV_COUNT(all));
     for (size_t i = 0; i < DV_COUNT(all); i++) {
         struct dv_api_node_condition *condition = &status->conditions[status->n_conditions++];
@@ -177,7 +177,6 @@ static void add_conditions(const struct dv_agent *agent, struct dv_time heartbea
         *condition = all[i];
         if (condition->reason.n == 0)
             judge(agent, arena, condition);
-        condition->last_heartbeat_time = heartbeat;
         condition->last_transition_time = now;
         for (size_t k = 0; k < old->n_conditions; k++)
             if (dv_str_eq(old->conditions[k].type, condition->type) &&
@@ -243,6 +242,32 @@ static void add_features(const struct dv_agent *agent, struct dv_arena *arena,
     status->n_declared_features = 1;
 }
 
+void dv_agent_node_status(struct dv_agent *agent, struct dv_arena *arena,
+                          struct dv_api_node_status *status)
+{
+    const struct dv_agent_machine *machine = &agent->options.machine;
+
+    *status = (struct dv_api_node_status){
+        .node_info = {.machine_id = machine->machine_id,
+                      .system_uuid = machine->system_uuid,
+                      .boot_id = machine->boot_id,
+                      .kernel_version = machine->kernel,
+                      .os_image = machine->os_image,
+                      .container_runtime_version = runtime_version(agent, arena),
+                      .kubelet_version = agent->options.version,
+                      .operating_system = DV_STR("linux"),
+                      .architecture = machine->architecture},
+        .daemon_endpoints.kubelet_endpoint.port = agent->node.port,
+    };
+    add_addresses(agent, arena, status);
+    add_handlers(agent, arena, status);
+    add_features(agent, arena, status);
+    add_resources(agent, arena, status);
+    add_conditions(agent, arena, status);
+}
+
+/* ---- as a patch ---- */
+
 /* The key is removed when there is no such API any more. A node that never had one says nothing. */
 static void add_key(const struct dv_agent *agent, struct dv_arena *arena, struct dv_json *patch)
 {
@@ -263,31 +288,12 @@ static void add_key(const struct dv_agent *agent, struct dv_arena *arena, struct
     dv_json_set(patch, DV_STR("metadata"), metadata, arena);
 }
 
-struct dv_json *dv_agent_node_status(struct dv_agent *agent, struct dv_time heartbeat,
-                                     struct dv_arena *arena)
+struct dv_json *dv_agent_node_patch(const struct dv_agent *agent,
+                                    const struct dv_api_node_status *status, struct dv_arena *arena)
 {
-    const struct dv_agent_machine *machine = &agent->options.machine;
     struct dv_json *patch = dv_json_new_object(arena);
-    struct dv_api_node_status status = {
-        .node_info = {.machine_id = machine->machine_id,
-                      .system_uuid = machine->system_uuid,
-                      .boot_id = machine->boot_id,
-                      .kernel_version = machine->kernel,
-                      .os_image = machine->os_image,
-                      .container_runtime_version = runtime_version(agent, arena),
-                      .kubelet_version = agent->options.version,
-                      .operating_system = DV_STR("linux"),
-                      .architecture = machine->architecture},
-        .daemon_endpoints.kubelet_endpoint.port = agent->node.port,
-    };
-    struct dv_json *encoded;
+    struct dv_json *encoded = dv_encode_patch(&dv_message_node_status, status, arena);
 
-    add_addresses(agent, arena, &status);
-    add_handlers(agent, arena, &status);
-    add_features(agent, arena, &status);
-    add_resources(agent, arena, &status);
-    add_conditions(agent, heartbeat, arena, &status);
-    encoded = dv_encode_patch(&dv_message_node_status, &status, arena);
     dv_agent_replace_list(encoded, DV_STR("addresses"), arena);
     dv_json_set(patch, DV_STR("status"), encoded, arena);
     add_key(agent, arena, patch);

@@ -86,7 +86,7 @@ struct dv_agent_node {
     struct dv_timer retry;
     uint64_t retry_ms;
     uint64_t lease_retry_ms;
-    char *written; /* the status that was written last */
+    uint64_t written; /* a hash of the status that was written last; 0: none */
     struct dv_timer heartbeat;
     struct dv_work reading; /* of memory and disk, by a worker, which fills the readings */
     struct dv_pressure_readings readings;
@@ -242,9 +242,13 @@ void dv_agent_node_look(struct dv_agent *agent);
 /* The lease is renewed again: while it was not, others may have marked this node as lost. */
 void dv_agent_node_correct(struct dv_agent *agent);
 /* agent_node_status.c */
-/* The patch of the Node's status. */
-struct dv_json *dv_agent_node_status(struct dv_agent *agent, struct dv_time heartbeat,
-                                     struct dv_arena *arena);
+/* What the node tells of itself, but for the time at which it does; in `arena` and in the agent. */
+void dv_agent_node_status(struct dv_agent *agent, struct dv_arena *arena,
+                          struct dv_api_node_status *status);
+/* Makes a patch of it, for the API of another process. */
+struct dv_json *dv_agent_node_patch(const struct dv_agent *agent,
+                                    const struct dv_api_node_status *status,
+                                    struct dv_arena *arena);
 /* agent_lease.c */
 void dv_agent_lease_renew(struct dv_agent *agent);
 

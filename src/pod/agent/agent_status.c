@@ -41,9 +41,9 @@ static void add_health(const struct dv_agent_pod *pod, const struct dv_claim_loo
     const struct dv_agent_options *options = &pod->agent->options;
 
     status->n_allocated_resources_status =
-        dv_device_health_of(options->devices, options->claims, lookup, pod->uid, container,
-                            dv_clock_wall_ns(dv_loop_clock(pod->agent->loop)), arena,
-                            &status->allocated_resources_status);
+        dv_pod_device_health_of(options->devices, options->claims, lookup, pod->uid, container,
+                                dv_clock_wall_ns(dv_loop_clock(pod->agent->loop)), arena,
+                                &status->allocated_resources_status);
 }
 
 static void add_all_health(const struct dv_agent_pod *pod, struct dv_arena *arena,

@@ -7,7 +7,7 @@
 #include "resource/resource.h"
 
 enum { N_CONDITIONS = 6 };
-/* Of a condition's message, which may name every container. */
+/* The longest list of names in a condition's message, which may name every container. */
 #define NAMES_BYTES_MAX 32768u
 
 bool dv_bare_is_sidecar(const struct dv_api_container *container)

@@ -31,7 +31,8 @@ static bool has_code(const struct dv_api_container_restart_rule_on_exit_codes *c
     return is_listed == dv_str_eq(codes->operator, DV_STR("In"));
 }
 
-/* By a policy of a container or a pod; none is Always, which the API sets. */
+/* Whether the policy of a container or a pod restarts what ended so. No policy is Always, which the
+ * API sets. */
 static bool restarts(dv_str policy, int64_t exit_code)
 {
     if (dv_str_eq(policy, DV_STR("Never")))

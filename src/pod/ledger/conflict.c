@@ -17,9 +17,9 @@
  * claim b/c device pool/gpu-0"; of many devices the first few. */
 static void print_holder(const struct dv_ledger_holder *holder, struct dv_buf *buf)
 {
-    dv_buf_printf(buf, "pod %.*s/%.*s through %s %.*s", DV_FMT(holder->namespace),
-                  DV_FMT(holder->name), holder->way == DV_LEDGER_PLUGIN ? "resource" : "driver",
-                  DV_FMT(holder->giver));
+    dv_buf_printf(
+        buf, "pod %.*s/%.*s through %s %.*s", DV_FMT(holder->namespace), DV_FMT(holder->name),
+        holder->giver_kind == DV_LEDGER_PLUGIN ? "resource" : "driver", DV_FMT(holder->giver));
     if (holder->claim.n > 0)
         dv_buf_printf(buf, " claim %.*s/%.*s", DV_FMT(holder->namespace), DV_FMT(holder->claim));
     if (holder->n_devices > 0)

@@ -38,7 +38,7 @@ struct source {
     struct entry *entry;
     struct dv_list runs;
     struct run first; /* few sources have more than one */
-    enum dv_ledger_way way;
+    enum dv_ledger_giver_kind giver_kind;
     dv_str giver;
     char text[];
 };
@@ -103,7 +103,7 @@ static struct entry *make_entry(struct dv_ledger *ledger, const struct dv_identi
 
 static bool is_from(const struct source *source, const struct dv_ledger_holder *holder)
 {
-    return source->way == holder->way && dv_str_eq(source->giver, holder->giver);
+    return source->giver_kind == holder->giver_kind && dv_str_eq(source->giver, holder->giver);
 }
 
 static struct source *make_source(struct entry *entry, const struct dv_ledger_holder *holder)
@@ -118,7 +118,7 @@ static struct source *make_source(struct entry *entry, const struct dv_ledger_ho
     }
     source = dv_alloc(sizeof(*source) + holder->giver.n);
     source->entry = entry;
-    source->way = holder->way;
+    source->giver_kind = holder->giver_kind;
     source->giver = put_text(source->text, holder->giver);
     dv_list_init(&source->runs);
     dv_list_push(&entry->sources, &source->link);
@@ -227,7 +227,7 @@ static void copy_holder(struct holding *holding, const struct dv_ledger_holder *
         .namespace = dv_str_copy(holder->namespace, arena),
         .name = dv_str_copy(holder->name, arena),
         .container = dv_str_copy(holder->container, arena),
-        .way = holder->way,
+        .giver_kind = holder->giver_kind,
         .giver = dv_str_copy(holder->giver, arena),
         .claim = dv_str_copy(holder->claim, arena),
         .devices = devices,
@@ -241,7 +241,7 @@ static dv_str key_of(const struct dv_ledger_holder *holder, struct dv_arena *are
     DV_CLEANUP(dv_buf_fini) struct dv_buf key;
 
     dv_buf_init(&key, DV_ROW_BYTES_MAX); /* its devices are those of a row */
-    dv_buf_add_char(&key, holder->way == DV_LEDGER_PLUGIN ? 'p' : 'd');
+    dv_buf_add_char(&key, holder->giver_kind == DV_LEDGER_PLUGIN ? 'p' : 'd');
     dv_key_add(&key, holder->giver);
     dv_key_add(&key, holder->claim);
     dv_key_add(&key, holder->container);
@@ -390,7 +390,8 @@ static bool is_elsewhere(struct asker *asker, const struct holding *holding)
 static bool is_excused(struct asker *asker, const struct holding *holding,
                        const struct dv_identity *identity)
 {
-    if (asker->holder->way == DV_LEDGER_PLUGIN && holding->holder.way == DV_LEDGER_PLUGIN &&
+    if (asker->holder->giver_kind == DV_LEDGER_PLUGIN &&
+        holding->holder.giver_kind == DV_LEDGER_PLUGIN &&
         dv_str_eq(vendor_of(asker->holder), vendor_of(&holding->holder)))
         return true;
     return dv_lessons_is_common(&asker->ledger->lessons, &holding->holder, identity, false) ||

@@ -26,7 +26,7 @@
 struct dv_err;
 struct dv_ledger;
 
-enum dv_ledger_way {
+enum dv_ledger_giver_kind {
     DV_LEDGER_PLUGIN, /* a device plugin's resource */
     DV_LEDGER_DRIVER, /* a DRA driver */
 };
@@ -37,7 +37,7 @@ struct dv_ledger_holder {
     dv_str namespace; /* the pod's namespace and name */
     dv_str name;
     dv_str container; /* DV_LEDGER_PLUGIN; empty for a claim, which is the pod's */
-    enum dv_ledger_way way;
+    enum dv_ledger_giver_kind giver_kind;
     dv_str giver;          /* the resource, or the driver */
     dv_str claim;          /* DV_LEDGER_DRIVER: its name, in the pod's namespace */
     const dv_str *devices; /* ids of the plugin; or one, "pool/device" */
@@ -65,7 +65,7 @@ bool dv_ledger_conflict_fail(const struct dv_ledger_conflict *conflict,
                              const struct dv_ledger_holder *holder, struct dv_err *err);
 
 /* Enters the holder, whether it was checked or not (`--ledger=warn` admits pods in conflict). Keeps
- * copies. A holder with the same pod, container, way, giver, claim and devices is the same one:
+ * copies. A holder with the same pod, container, giver, claim and devices is the same one:
  * what it held before is replaced. */
 void dv_ledger_hold(struct dv_ledger *ledger, const struct dv_ledger_holder *holder,
                     const struct dv_identity *identities, size_t n_identities);

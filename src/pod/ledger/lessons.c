@@ -50,7 +50,7 @@ static bool print_key(const struct dv_ledger_holder *holder, const struct dv_ide
                       struct dv_buf *key)
 {
     dv_buf_init(key, KEY_BYTES_MAX);
-    dv_buf_add_char(key, holder->way == DV_LEDGER_PLUGIN ? 'p' : 'd');
+    dv_buf_add_char(key, holder->giver_kind == DV_LEDGER_PLUGIN ? 'p' : 'd');
     dv_buf_add_char(key, (char)('0' + (int)identity->kind));
     dv_key_add(key, holder->giver);
     dv_key_add(key, identity->text);

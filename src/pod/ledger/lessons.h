@@ -16,7 +16,7 @@ struct dv_identity;
 struct dv_ledger_holder;
 
 struct dv_lessons {
-    struct dv_map by_key; /* way, giver and identity */
+    struct dv_map by_key; /* by the kind of the giver, the giver and the identity */
 };
 
 void dv_lessons_init(struct dv_lessons *lessons);

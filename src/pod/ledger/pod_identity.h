@@ -30,7 +30,7 @@ struct dv_claim_device;
 struct dv_device_record;
 struct dv_err;
 
-/* In the order in which a conflict names them. */
+/* What a device is known by, in the order in which a conflict names it. */
 enum dv_identity_kind {
     DV_IDENTITY_PCI,  /* "0000:3b:00.0" */
     DV_IDENTITY_UUID, /* "8f6a1e0c-…", in small letters, without a prefix like "GPU-" */

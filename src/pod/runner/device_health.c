@@ -8,10 +8,10 @@
 #include "resource/resource.h"
 #include "workload/life.h"
 
-size_t dv_device_health_of(struct dv_device_manager *devices, struct dv_claim_manager *claims,
-                           const struct dv_claim_lookup *pod, dv_str uid,
-                           const struct dv_api_container *container, uint64_t now_wall_ns,
-                           struct dv_arena *arena, struct dv_api_resource_status **statuses)
+size_t dv_pod_device_health_of(struct dv_device_manager *devices, struct dv_claim_manager *claims,
+                               const struct dv_claim_lookup *pod, dv_str uid,
+                               const struct dv_api_container *container, uint64_t now_wall_ns,
+                               struct dv_arena *arena, struct dv_api_resource_status **statuses)
 {
     struct dv_claim_status_options options = {.now_wall_ns = now_wall_ns};
     const struct dv_device_status *held;
@@ -46,8 +46,8 @@ static size_t add(struct dv_device_manager *devices, struct dv_claim_manager *cl
 
     for (size_t i = 0; i < n_containers; i++) {
         struct dv_api_resource_status *statuses;
-        size_t n_statuses = dv_device_health_of(devices, claims, pod, uid, &containers[i],
-                                                now_wall_ns, arena, &statuses);
+        size_t n_statuses = dv_pod_device_health_of(devices, claims, pod, uid, &containers[i],
+                                                    now_wall_ns, arena, &statuses);
 
         if (n_statuses > 0)
             all[n++] = (struct dv_life_devices){containers[i].name, statuses, n_statuses};
@@ -55,9 +55,9 @@ static size_t add(struct dv_device_manager *devices, struct dv_claim_manager *cl
     return n;
 }
 
-size_t dv_device_health(struct dv_device_manager *devices, struct dv_claim_manager *claims,
-                        const struct dv_api_pod *pod, dv_str uid, uint64_t now_wall_ns,
-                        struct dv_arena *arena, const struct dv_life_devices **all)
+size_t dv_pod_device_health(struct dv_device_manager *devices, struct dv_claim_manager *claims,
+                            const struct dv_api_pod *pod, dv_str uid, uint64_t now_wall_ns,
+                            struct dv_arena *arena, const struct dv_life_devices **all)
 {
     const struct dv_api_pod_spec *spec = &pod->spec;
     struct dv_life_devices *list =

@@ -351,7 +351,8 @@ static void ask_plugins(struct dv_runner_job *job)
 
 /* ---- logs ---- */
 
-/* On a worker thread: the highest n of "<n>.log*" in the container's log directory, and 1. */
+/* Finds, on a worker thread, the number of the next log: one more than the highest n of "<n>.log*"
+ * in the container's log directory. */
 static void count_logs(struct dv_work *work)
 {
     struct dv_runner_job *job = DV_CONTAINER(work, struct dv_runner_job, part.making.count);

@@ -185,7 +185,7 @@ static void cancel_wait(struct dv_runner_job *job)
 
 /* ---- credentials ---- */
 
-/* On a worker: there may be megabytes to read. */
+/* Finds the credentials, on a worker: there may be megabytes to read. */
 static void find_auths(struct dv_work *work)
 {
     struct dv_runner_job *job = DV_CONTAINER(work, struct dv_runner_job, part.pull.work);

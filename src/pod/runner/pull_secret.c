@@ -14,7 +14,8 @@
 
 /* Where Docker keeps the credentials of the registry that names without one mean. */
 #define DEFAULT_REGISTRY DV_STR("index.docker.io")
-/* Of all secrets of a pod together: some thousand registries. What one secret may have is less. */
+/* The limit of all secrets of a pod together: some thousand registries. What one secret may have is
+ * less. */
 #define SECRETS_BYTES_MAX (4u << 20)
 
 struct entry {

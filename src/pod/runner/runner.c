@@ -1,4 +1,4 @@
-/* runner.c - opens and closes the runner, finds the runtime, and hands pods to runner_pod.c. */
+/* runner.c - opens and closes the runner, and hands pods to runner_pod.c. */
 #include "pod/runner.h"
 
 #include <assert.h>
@@ -8,9 +8,7 @@
 #include "base/arena.h"
 #include "base/defs.h"
 #include "base/err.h"
-#include "base/file.h"
 #include "base/list.h"
-#include "base/log.h"
 #include "base/map.h"
 #include "cri/cri.h"
 #include "number/number.h"
@@ -24,13 +22,10 @@
 #include "workload/life.h"
 #include "workload/workload.h"
 
-/* How often a runtime is looked for that is not there, and what is left over. The second is the
- * reference's garbage collection. */
-#define FIND_MS 5000u
+/* How often what is left over is looked for: the reference's garbage collection. */
 #define SWEEP_MS 60000u
 /* How often the sizes of logs are looked at, as in the reference. */
 #define ROTATE_MS 10000u
-#define SOCKET_BYTES_MAX 256u
 
 /* ---- the listener ---- */
 
@@ -47,169 +42,7 @@ void dv_runner_tell(struct dv_runner_pod *pod)
         listener->pod_changed(listener->ctx, pod->uid);
 }
 
-static void on_runtime_task(struct dv_task *task)
-{
-    struct dv_runner *runner = DV_CONTAINER(task, struct dv_runner, runtime_task);
-
-    if (runner->listener.runtime_changed)
-        runner->listener.runtime_changed(runner->listener.ctx);
-}
-
-/* ---- what the runtime has ---- */
-
-static bool is_wanted(const struct dv_runner *runner, dv_str uid)
-{
-    return runner->listener.is_wanted && runner->listener.is_wanted(runner->listener.ctx, uid);
-}
-
-/* Takes what the runtime has of pods that nobody wants any more: their lives end it. */
-static void take_left_over(struct dv_runner *runner, dv_str uid)
-{
-    const struct dv_cri_pod *view = dv_cri_view_pod(runner->cri, uid);
-
-    if (!runner->is_settled || runner->is_closing || dv_map_get(&runner->pods, uid) ||
-        is_wanted(runner, uid) || !view || !dv_runner_is_ours(view, runner->options.root_dir))
-        return;
-    dv_log(DV_LOG_INFO, "pod: the runtime has a pod that nobody wants; it is ended",
-           DV_F_STR("uid", uid));
-    dv_runner_pod_look(dv_runner_pod_new(runner, uid));
-}
-
-static void take_all_left_over(struct dv_runner *runner)
-{
-    const struct dv_cri_pod *view;
-
-    if (!runner->cri || !dv_cri_view_is_complete(runner->cri))
-        return;
-    for (size_t at = 0; (view = dv_cri_view_next(runner->cri, &at)) != NULL;)
-        take_left_over(runner, view->uid);
-}
-
-static void look_at_all(struct dv_runner *runner)
-{
-    const struct dv_map_entry *entry;
-
-    for (size_t at = 0; (entry = dv_map_next(&runner->pods, &at)) != NULL;)
-        dv_runner_pod_look(entry->value);
-}
-
-/* ---- the runtime ---- */
-
-/* Copies what the runtime says of itself: the configs of containers depend on it. */
-static void read_runtime(struct dv_runner *runner)
-{
-    const struct dv_cri_runtime *runtime = dv_cri_runtime(runner->cri);
-    struct dv_workload_node *node = &runner->node;
-    struct dv_workload_handler *handlers;
-
-    if (!runtime)
-        return;
-    dv_arena_reset(runner->runtime_arena);
-    handlers = DV_NEW_ARRAY(runner->runtime_arena, struct dv_workload_handler, runtime->n_handlers);
-    for (size_t i = 0; i < runtime->n_handlers; i++)
-        handlers[i] = (struct dv_workload_handler){
-            .name = dv_str_copy(runtime->handlers[i].name, runner->runtime_arena),
-            .has_recursive_read_only = runtime->handlers[i].has_recursive_read_only,
-            .has_user_namespaces = runtime->handlers[i].has_user_namespaces,
-        };
-    node->handlers = handlers;
-    node->n_handlers = runtime->n_handlers;
-    node->has_supplemental_groups_policy = runtime->has_supplemental_groups_policy;
-    node->lacks_image_volumes = !runtime->has_image_volumes;
-    node->has_systemd_cgroups = runtime->knows_cgroup_driver && runtime->is_systemd_cgroups;
-    node->runtime_name = dv_str_copy(runtime->name, runner->runtime_arena);
-    node->runtime_version = dv_str_copy(runtime->version, runner->runtime_arena);
-    dv_runner_cgroups_read(runner->cgroups, runtime);
-}
-
-static void on_state_changed(void *ctx)
-{
-    struct dv_runner *runner = ctx;
-
-    if (runner->is_closing)
-        return;
-    read_runtime(runner);
-    take_all_left_over(runner);
-    look_at_all(runner);
-    dv_task_post(&runner->runtime_task, runner->loop, on_runtime_task);
-}
-
-static void on_pod_changed(void *ctx, dv_str uid)
-{
-    struct dv_runner *runner = ctx;
-    struct dv_runner_pod *pod = dv_map_get(&runner->pods, uid);
-
-    dv_runner_links_look(runner->links, uid);
-    if (pod) {
-        pod->is_told = true;
-        dv_runner_pod_look(pod);
-    } else if (!runner->is_closing) {
-        take_left_over(runner, uid);
-    }
-}
-
-static bool open_cri(struct dv_runner *runner, dv_str path, struct dv_err *err)
-{
-    struct dv_cri_options options = {.path = path,
-                                     .state_changed = on_state_changed,
-                                     .pod_changed = on_pod_changed,
-                                     .ctx = runner};
-
-    runner->cri = dv_cri_open(runner->loop, &options, err);
-    if (!runner->cri)
-        return false;
-    dv_log(DV_LOG_INFO, "pod: containers run on the runtime at", DV_F_STR("socket", path));
-    dv_task_post(&runner->runtime_task, runner->loop, on_runtime_task);
-    return true;
-}
-
-static void remember(const struct dv_runner *runner, dv_str path)
-{
-    struct dv_err err;
-
-    if (runner->options.memory_file.n > 0 &&
-        !dv_file_replace(runner->options.memory_file, path, 0600, &err))
-        dv_log(DV_LOG_WARN, "pod: which runtime has the containers could not be written",
-               DV_F_ERR(&err));
-}
-
-/* The runtime that "auto" has found before, also when its socket is not there at the moment. */
-static dv_str recall(const struct dv_runner *runner, struct dv_arena *arena)
-{
-    struct dv_err absent;
-    dv_str path;
-
-    if (runner->options.memory_file.n == 0 ||
-        !dv_file_read(runner->options.memory_file, SOCKET_BYTES_MAX, arena, &path, &absent))
-        return DV_STR("");
-    return dv_str_trim(path);
-}
-
-static void on_find(struct dv_timer *timer);
-
-/* Looks for a runtime, now and then again. */
-static void find(struct dv_runner *runner)
-{
-    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
-    dv_str path = recall(runner, arena);
-    struct dv_err err;
-
-    if (path.n == 0) {
-        path = dv_cri_find();
-        if (path.n > 0)
-            remember(runner, path);
-    }
-    if (path.n == 0)
-        dv_timer_start(&runner->find_timer, runner->loop, dv_loop_now_ms(runner->loop) + FIND_MS,
-                       on_find);
-    else if (!open_cri(runner, path, &err))
-        dv_log(DV_LOG_ERROR, "pod: the runtime cannot be used", DV_F_ERR(&err));
-}
-
-static void on_find(struct dv_timer *timer)
-{
-    find(DV_CONTAINER(timer, struct dv_runner, find_timer));
-}
+/* ---- what others ask ---- */
 
 bool dv_runner_is_active(const struct dv_runner *runner)
 {
@@ -281,7 +114,7 @@ void dv_runner_set_vanished(struct dv_runner *runner, dv_str uid)
     struct dv_runner_pod *pod = dv_map_get(&runner->pods, uid);
 
     if (!pod) {
-        take_left_over(runner, uid);
+        dv_runner_take_left_over(runner, uid);
     } else if (!pod->has_vanished) {
         pod->has_vanished = true;
         dv_runner_pod_look(pod);
@@ -330,7 +163,7 @@ void dv_runner_look(struct dv_runner *runner, dv_str uid)
 void dv_runner_settle(struct dv_runner *runner)
 {
     runner->is_settled = true;
-    take_all_left_over(runner);
+    dv_runner_take_all_left_over(runner);
 }
 
 enum dv_runner_state dv_runner_state(const struct dv_runner *runner, dv_str uid)
@@ -440,7 +273,7 @@ static void on_sweep(struct dv_timer *timer)
     struct dv_runner *runner = DV_CONTAINER(timer, struct dv_runner, sweep_timer);
 
     /* What was wanted when the runtime told of it may not be any more. */
-    take_all_left_over(runner);
+    dv_runner_take_all_left_over(runner);
     if (runner->cri && runner->is_settled && dv_cri_view_is_complete(runner->cri))
         dv_runner_sweep_start(runner);
     dv_timer_start(timer, runner->loop, dv_loop_now_ms(runner->loop) + SWEEP_MS, on_sweep);
@@ -496,7 +329,7 @@ struct dv_runner *dv_runner_open(struct dv_loop *loop, const struct dv_runner_op
     dv_list_init(&runner->pulls);
     dv_list_init(&runner->pulling);
     set_node(runner);
-    runner->cgroups = dv_runner_cgroups_new(runner, look_at_all);
+    runner->cgroups = dv_runner_cgroups_new(runner, dv_runner_look_at_all);
     runner->images = dv_runner_images_new(runner);
     runner->links = dv_runner_links_new(runner);
     dv_timer_start(&runner->sweep_timer, loop, dv_loop_now_ms(loop) + SWEEP_MS, on_sweep);
@@ -504,11 +337,11 @@ struct dv_runner *dv_runner_open(struct dv_loop *loop, const struct dv_runner_op
     if (dv_str_eq(options->cri, DV_STR("none")))
         return runner;
     if (dv_str_eq(options->cri, DV_STR("auto"))) {
-        find(runner);
+        dv_runner_find_cri(runner);
         return runner;
     }
     if (dv_str_starts_with(options->cri, scheme) &&
-        open_cri(runner, dv_str_slice(options->cri, scheme.n, options->cri.n), err))
+        dv_runner_open_cri(runner, dv_str_slice(options->cri, scheme.n, options->cri.n), err))
         return runner;
     if (!dv_str_starts_with(options->cri, scheme))
         (void)dv_fail(err, DV_INVALID_ARGUMENT, "\"%.*s\" is no address of a runtime",

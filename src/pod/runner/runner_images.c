@@ -243,7 +243,8 @@ static void add_name(name_list *used, dv_str name, struct dv_arena *arena)
         *dv_vec_add_in(used, arena) = name;
 }
 
-/* Those of pods whose containers are not made yet: they were not pulled to be removed. */
+/* Adds the images of a pod whose containers are not made yet: they were not pulled to be
+ * removed. */
 static void add_pod(name_list *used, const struct dv_api_pod *pod, struct dv_arena *arena)
 {
     size_t n = pod->spec.n_containers + pod->spec.n_init_containers;

@@ -16,7 +16,7 @@
 #include "resource/resource.h"
 #include "workload/volume.h"
 
-/* Of what is told about a failure. */
+/* The longest text that is told about a failure. */
 #define ERROR_BYTES_MAX (4u * DV_ERR_MSG_BYTES)
 
 static void (*const begins[DV_N_LIFE_ACTION_KINDS])(struct dv_runner_job *job) = {
@@ -73,7 +73,8 @@ static void fill_workload(struct dv_runner_job *job)
     };
 }
 
-/* Without an object what is known of the container goes with the look that told of it. */
+/* Copies what is known of the container. Without an object it belongs to the look that told of it,
+ * and goes with that. */
 static void keep_spec(struct dv_runner_job *job)
 {
     struct dv_api_container *copy;

@@ -101,7 +101,7 @@ void dv_runner_job_start(struct dv_runner_pod *pod, const struct dv_life_action 
 void dv_runner_job_cancel(struct dv_runner_job *job);
 /* Tells the life how the job ended, by job->result, and frees the job. */
 void dv_runner_job_end(struct dv_runner_job *job);
-/* The same for a failure; `err` may be in the job. */
+/* Like dv_runner_job_end, for an action that has failed; `err` may be in the job. */
 void dv_runner_job_fail(struct dv_runner_job *job, const struct dv_err *err);
 /* Like dv_runner_job_fail or dv_runner_job_end, in a task: for steps that begin in the start. `err`
  * may be NULL. */
@@ -115,7 +115,7 @@ void dv_runner_job_call(struct dv_runner_job *job, enum dv_cri_method method,
 /* The `done` of a call whose answer is empty and that is the job's last step. */
 void dv_runner_job_on_empty(struct dv_cri_call *call, const void *answer, const struct dv_err *err);
 struct dv_runner_job *dv_runner_job_of_call(struct dv_cri_call *call);
-/* NULL: the pod's object was never seen. */
+/* Returns the job's pod; NULL: its object was never seen. */
 const struct dv_api_pod *dv_runner_job_pod(const struct dv_runner_job *job);
 /* The message that names an image, with the pod's annotations. */
 struct CriV1__ImageSpec *dv_runner_job_image(struct dv_runner_job *job, dv_str image);
@@ -131,7 +131,7 @@ void dv_runner_job_get_tokens(struct dv_runner_job *job, void (*done)(struct dv_
 /* Plans the pod's volumes, from the objects and tokens. */
 void dv_runner_job_plan(struct dv_runner_job *job);
 
-/* What begins each kind. */
+/* The functions that begin each kind of action: the table is in runner_job.c. */
 void dv_runner_begin_set_up(struct dv_runner_job *job);
 void dv_runner_begin_clean_up(struct dv_runner_job *job);
 void dv_runner_begin_prepare(struct dv_runner_job *job);

@@ -21,7 +21,7 @@ void dv_runner_links_free(struct dv_runner_links *links); /* nothing is under wa
 /* Whether links are being made. */
 bool dv_runner_links_are_busy(const struct dv_runner_links *links);
 
-/* The runtime's view of the pod has changed. */
+/* To be called when the runtime's view of the pod has changed. */
 void dv_runner_links_look(struct dv_runner_links *links, dv_str uid);
 dv_str dv_runner_links_dir(const struct dv_runner_links *links);
 /* The ids of all containers that the runtime has. */

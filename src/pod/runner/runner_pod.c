@@ -207,8 +207,9 @@ static void gather(const struct dv_runner_pod *pod, const struct dv_cri_pod *vie
     if (!dv_cri_check_network(runner->cri, err))
         facts->network_problem = dv_str_from_c(err->msg);
     if (facts->pod)
-        facts->n_devices = dv_device_health(runner->options.devices, runner->options.claims,
-                                            facts->pod, pod->uid, wall_ns, arena, &facts->devices);
+        facts->n_devices =
+            dv_pod_device_health(runner->options.devices, runner->options.claims, facts->pod,
+                                 pod->uid, wall_ns, arena, &facts->devices);
 }
 
 /* ---- looking ---- */

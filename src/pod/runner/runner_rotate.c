@@ -112,7 +112,7 @@ static void on_rotated(struct dv_voldir_rotate *op, const struct dv_err *err)
     next(rotation);
 }
 
-/* Those of pods that are ours: another program may use the same runtime. */
+/* Gathers the logs of pods that are ours: another program may use the same runtime. */
 static void gather(struct dv_runner_rotation *rotation)
 {
     struct dv_runner *runner = rotation->runner;

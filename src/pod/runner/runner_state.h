@@ -85,9 +85,9 @@ struct dv_runner {
     struct dv_runner_links *links;       /* to the logs of containers */
     struct dv_timer find_timer;          /* looks for a runtime */
     struct dv_timer sweep_timer;         /* looks for what is left over */
-    struct dv_runner_sweep *sweep;       /* the one that is under way; NULL: none */
+    struct dv_runner_sweep *sweep;       /* the search that is under way; NULL: none */
     struct dv_timer rotate_timer;        /* looks for large logs */
-    struct dv_runner_rotation *rotation; /* likewise */
+    struct dv_runner_rotation *rotation; /* the rotation that is under way; NULL: none */
     struct dv_task runtime_task;         /* tells that the runtime has changed */
     struct dv_task close_task;
     uint64_t start_ms;
@@ -113,9 +113,20 @@ void dv_runner_pod_note(struct dv_runner_pod *pod, const struct dv_life_note *no
 /* job_tokens.c */
 void dv_runner_tokens_clear(struct dv_runner_pod *pod);
 
-/* runner_ours.c */
-/* Whether this pod of the runtime was started here, whatever became of it since. */
+/* runner_runtime.c */
+/* Whether this pod of the runtime was started here, whatever became of it since. A runtime may
+ * serve more than one agent, and what another one runs is none of our business. */
 bool dv_runner_is_ours(const struct dv_cri_pod *pod, dv_str root_dir);
+/* Connects to the runtime at this socket. */
+DV_CHECKED bool dv_runner_open_cri(struct dv_runner *runner, dv_str path, struct dv_err *err);
+/* Looks for a runtime, the one of the last time first, and again now and then until there is one.
+ */
+void dv_runner_find_cri(struct dv_runner *runner);
+/* Takes what the runtime has of a pod that nobody wants any more: its life ends it. */
+void dv_runner_take_left_over(struct dv_runner *runner, dv_str uid);
+void dv_runner_take_all_left_over(struct dv_runner *runner);
+/* Asks the lives of all pods what to do next. */
+void dv_runner_look_at_all(struct dv_runner *runner);
 
 /* runner_sweep.c */
 /* Looks for what is left over of pods that nobody has: directories and logs. */

@@ -36,7 +36,7 @@ static void make_identities(unsigned number, struct dv_arena *arena, struct dv_i
     identities[3] = (struct dv_identity){DV_IDENTITY_PATH, DV_STR("/dev/gpuctl")};
 }
 
-static struct dv_ledger_holder make_holder(unsigned number, enum dv_ledger_way way,
+static struct dv_ledger_holder make_holder(unsigned number, enum dv_ledger_giver_kind giver_kind,
                                            struct dv_arena *arena)
 {
     dv_str *device = DV_NEW(arena, dv_str);
@@ -46,8 +46,9 @@ static struct dv_ledger_holder make_holder(unsigned number, enum dv_ledger_way w
         .pod_uid = dv_str_printf(arena, "3f2c1e0c-0000-4000-8000-%012x", number),
         .namespace = DV_STR("space"),
         .name = dv_str_printf(arena, "pod-%u", number),
-        .way = way,
-        .giver = way == DV_LEDGER_PLUGIN ? DV_STR("vendor.com/gpu") : DV_STR("gpu.vendor.com"),
+        .giver_kind = giver_kind,
+        .giver =
+            giver_kind == DV_LEDGER_PLUGIN ? DV_STR("vendor.com/gpu") : DV_STR("gpu.vendor.com"),
         .devices = device,
         .n_devices = 1,
     };

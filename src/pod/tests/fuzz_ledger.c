@@ -56,7 +56,7 @@ static struct dv_ledger_holder holder_of(unsigned byte, const dv_str *device)
         .pod_uid = uids[byte % PODS],
         .namespace = DV_STR("s"),
         .name = uids[byte % PODS],
-        .way = giver < 3 ? DV_LEDGER_PLUGIN : DV_LEDGER_DRIVER,
+        .giver_kind = giver < 3 ? DV_LEDGER_PLUGIN : DV_LEDGER_DRIVER,
         .giver = givers[giver],
         .devices = device,
         .n_devices = 1,
@@ -88,7 +88,7 @@ static void ask(const struct dv_ledger *ledger, const struct dv_ledger_holder *h
     if (dv_ledger_check(ledger, holder, identities, n, &conflict))
         return;
     assert(!dv_str_eq(conflict.holder->pod_uid, holder->pod_uid));
-    assert(conflict.holder->way != holder->way ||
+    assert(conflict.holder->giver_kind != holder->giver_kind ||
            !dv_str_eq(conflict.holder->giver, holder->giver));
     assert(holds(ledger, &conflict));
 }

@@ -52,8 +52,8 @@ static struct dv_ledger_holder holder_of(const char *text, struct dv_arena *aren
     holder.pod_uid = dv_str_printf(arena, "uid-%.*s", DV_FMT(holder.name));
     (void)dv_str_split(&rest, ' ', &giver);
     holder.giver = dv_str_slice(giver, 2, SIZE_MAX);
-    holder.way = giver.p[0] == 'r' ? DV_LEDGER_PLUGIN : DV_LEDGER_DRIVER;
-    if (holder.way == DV_LEDGER_DRIVER)
+    holder.giver_kind = giver.p[0] == 'r' ? DV_LEDGER_PLUGIN : DV_LEDGER_DRIVER;
+    if (holder.giver_kind == DV_LEDGER_DRIVER)
         holder.claim = DV_STR("c");
     else
         holder.container = DV_STR("main");
@@ -112,7 +112,7 @@ static void a_device_is_given_once(void **state)
         {PLUGIN, "pci:1 " GPU, "x d:d.com p/g",       "pci:1 " GPU,     true },
         {PLUGIN, "uuid:u",     "y r:v.com/gpu gpu0",  "uuid:u",         true },
         {DRIVER, "uuid:u",     "z d:d.com p/g",       "uuid:u",         true },
- /* others of the same way */
+ /* others of the same kind of giver */
         {DRIVER, "uuid:u",     "z d:e.com p/g",       "uuid:u",         false},
         {PLUGIN, "uuid:u",     "y r:v.com/half gpu0", "uuid:u",         false},
         {PLUGIN, GPU,          "y r:w.com/gpu gpu0",  GPU,              false},
@@ -362,7 +362,7 @@ static void enter_many(void *ctx, size_t n)
             .pod_uid = DV_STR("uid-x"),
             .namespace = DV_STR("ns"),
             .name = DV_STR("x"),
-            .way = DV_LEDGER_DRIVER,
+            .giver_kind = DV_LEDGER_DRIVER,
             .giver = i / n % 2 == 0 ? DV_STR("d.com") : DV_STR("e.com"),
             .claim = dv_str_printf(arena, "c%zu", i % n),
             .devices = &device,
