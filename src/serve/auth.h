@@ -46,10 +46,13 @@ struct dv_strs;
 #define DV_USER_NODE_PREFIX "system:node:"
 #define DV_USER_DRIVER_PREFIX "davit:driver:"
 #define DV_USER_NODE_PROXY_PREFIX "davit:node-proxy:"
+#define DV_USER_ACCOUNT_PREFIX "system:serviceaccount:"
 /* Keys of a user's `extra`. */
 #define DV_EXTRA_NODE "authentication.kubernetes.io/node-name"
+#define DV_EXTRA_NODE_UID "authentication.kubernetes.io/node-uid"
 #define DV_EXTRA_POD_NAME "authentication.kubernetes.io/pod-name"
 #define DV_EXTRA_POD_UID "authentication.kubernetes.io/pod-uid"
+#define DV_EXTRA_CREDENTIAL "authentication.kubernetes.io/credential-id"
 #define DV_EXTRA_DRIVER "davit.dev/driver"
 #define DV_EXTRA_ALL_NODES "davit.dev/all-nodes" /* "true": a driver whose devices have no node */
 /* Names of the pools that a driver's token is for. */

@@ -9,7 +9,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/str.h"
 #include "loop/loop.h"
+#include "resource/resource.h"
 
 struct dv_embedded;
 struct dv_err;
@@ -39,6 +41,9 @@ struct dv_kube_options {
     struct dv_pod_logs *logs;       /* those of this node; NULL: they are not served */
     struct dv_pod_streams *streams; /* exec and the like on this node; NULL: they are not served */
     enum dv_kube_anonymous anonymous;
+    /* Whom tokens of service accounts are for that name no audience, and who accepts tokens here;
+     * empty: the issuer. Borrowed. */
+    struct dv_strs audiences;
     /* Returns why the daemon is not ready, for /readyz; NULL: it is. May be NULL. */
     const struct dv_err *(*trouble)(void *ctx);
     void *ctx;
@@ -55,6 +60,10 @@ struct dv_kube *dv_kube_open(const struct dv_kube_options *options);
 /* Ends all watches except those of the feed, which was stopped before, and lets running calls be
  * answered; the embedded API must still run. `closed` may be NULL. */
 void dv_kube_close(struct dv_kube *kube, dv_closed_fn *closed, void *ctx);
+
+/* Says where pods reach this API: an IP address, which is kept and must outlive the API. The
+ * service default/kubernetes then tells of it. */
+void dv_kube_set_address(struct dv_kube *kube, dv_str address, uint16_t port);
 
 /* Whether the roles and bindings that always exist have been made: before that service accounts may
  * do nothing. */

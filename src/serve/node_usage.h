@@ -12,7 +12,7 @@ struct dv_rest_call;
 enum dv_usage_page {
     DV_USAGE_METRICS,       /* for Prometheus */
     DV_USAGE_SUMMARY,       /* JSON */
-    DV_USAGE_BRIEF_SUMMARY, /* the same without disks */
+    DV_USAGE_BRIEF_SUMMARY, /* the summary without disks */
 };
 
 /* `node` is kept, and asked from the first call on. */

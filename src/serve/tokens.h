@@ -1,6 +1,10 @@
-/* tokens.h - bearer tokens: a client that shows one is its user. A token is 256 random bits. It is
- * told once, when it is made. Only its SHA-256 is kept, in memory and in the store, so that whoever
- * reads the file cannot use the token. */
+/* tokens.h - bearer tokens: a client that shows one is its user. There are two kinds.
+ *
+ * A token of davit's own is 256 random bits. It is told once, when it is made. Only its SHA-256 is
+ * kept, in memory and in the store, so that whoever reads the file cannot use the token.
+ *
+ * A token of a service account is signed, and says itself whose it is and for how long
+ * (serve/auth/jwt.h). It is not stored. */
 #ifndef DV_SERVE_TOKENS_H
 #define DV_SERVE_TOKENS_H
 
@@ -17,7 +21,9 @@
 #include "store/store.h"
 
 struct dv_arena;
+struct dv_buf;
 struct dv_err;
+struct dv_jwt_claims;
 struct dv_tokens;
 
 struct dv_token {
@@ -27,6 +33,8 @@ struct dv_token {
     struct dv_strs audiences; /* whom it is for; empty: this API */
     int64_t created_s;        /* wall time */
     int64_t expires_s;        /* 0: never */
+    /* What a signed token says; NULL: it is one of davit's own. */
+    const struct dv_jwt_claims *claims;
 };
 
 /* Loads the stored tokens. Blocks: for start-up, before anything is written. With a NULL store
@@ -42,10 +50,27 @@ const struct dv_token *dv_tokens_find(const struct dv_tokens *tokens, dv_str sec
 /* Whether the token with that hash is there and valid now. */
 bool dv_tokens_is_valid(const struct dv_tokens *tokens, dv_str hash);
 
-/* A token without audiences is for this one, which is this API. */
-#define DV_TOKEN_AUDIENCE "https://kubernetes.default.svc"
-/* Whether the token is for that audience. */
-bool dv_token_is_for(const struct dv_token *token, dv_str audience);
+/* Returns why a text is no token, in the arena; empty when there is nothing to say but that. */
+dv_str dv_tokens_why_not(const struct dv_tokens *tokens, dv_str secret, struct dv_arena *arena);
+
+/* ---- signed tokens ---- */
+
+/* Who signs tokens. Unless told otherwise, tokens are also for this audience. */
+#define DV_TOKEN_ISSUER "https://kubernetes.default.svc"
+
+/* Sets the keys of signed tokens, PEM texts: the first one signs, the others still verify. Before
+ * that, and without any, it is a key that lives as long as the process. DV_INVALID_ARGUMENT: one
+ * cannot be used, and nothing has changed. */
+DV_CHECKED bool dv_tokens_set_keys(struct dv_tokens *tokens, const dv_str *pems, size_t n_pems,
+                                   struct dv_err *err);
+/* Makes a signed token that says what the claims say, in the arena. */
+DV_CHECKED bool dv_tokens_sign(const struct dv_tokens *tokens, const struct dv_jwt_claims *claims,
+                               struct dv_arena *arena, dv_str *text, struct dv_err *err);
+/* Print the public keys as a JSON Web Key Set, and the names of their algorithms as a JSON list. */
+void dv_tokens_print_keys(const struct dv_tokens *tokens, struct dv_buf *buf);
+void dv_tokens_print_algorithms(const struct dv_tokens *tokens, struct dv_buf *buf);
+
+/* ---- uses ---- */
 
 /* Something that goes on as long as a token is valid (a watch). It is embedded there, zeroed, then
  * `ended` is set. */
@@ -53,9 +78,9 @@ struct dv_token_use {
     /* The token was revoked or has expired; the use is over. */
     void (*ended)(struct dv_token_use *use);
     const struct dv_tokens *tokens;
-    struct dv_link link; /* among the token's uses */
+    struct dv_link link; /* among the token's uses, if the token can be revoked */
     struct dv_timer timer;
-    const struct dv_token *token;
+    int64_t expires_s; /* 0: never */
 };
 
 /* Begins a use. False: the token is not valid any more, and nothing was begun. */
@@ -75,11 +100,8 @@ DV_CHECKED bool dv_tokens_add_fixed(struct dv_tokens *tokens, dv_str secret,
  * all it points to until `done` has run. */
 struct dv_token_op {
     struct dv_api_user_info user; /* create: copied */
-    struct dv_strs audiences;     /* create: copied */
     int64_t lifetime_s;           /* create: 0: for ever */
     bool is_by_admin;             /* create: it may use the places for administrators */
-    /* Create: it is for a pod, and counts for the pod's and its node's share. */
-    bool is_by_node;
     /* create: whether the account and pod that a user's token is bound to still exist. A token for
      * which they do not is over, and makes room. NULL: all exist. */
     bool (*is_bound_there)(const void *ctx, const struct dv_api_user_info *user);

@@ -13,6 +13,7 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "rest/rest.h"
+#include "serve/auth/signed_tokens.h"
 #include "serve/auth/token_share.h"
 #include "json/json.h"
 
@@ -43,6 +44,7 @@ struct dv_tokens {
     uint32_t table;
     struct dv_map by_hash;
     struct dv_list creating; /* struct entry that are not in the table yet */
+    struct dv_signed_tokens *signed_tokens;
 };
 
 static int64_t now_s(const struct dv_tokens *tokens)
@@ -131,29 +133,17 @@ static struct entry *find_id(const struct dv_tokens *tokens, dv_str id)
 
 /* ---- rows ---- */
 
-static void print_audiences(const struct dv_strs *audiences, struct dv_buf *buf)
-{
-    DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
-    struct dv_json *list = dv_json_new_array(scratch);
-
-    for (size_t i = 0; i < audiences->n; i++)
-        dv_json_append(list, dv_json_new_str(audiences->v[i], scratch));
-    dv_buf_add_c(buf, ",\"audiences\":");
-    dv_json_print(list, NULL, buf);
-}
-
 static void print_row(const struct entry *entry, struct dv_buf *buf)
 {
     dv_buf_add_c(buf, "{\"user\":");
     dv_encode_json_text(&dv_message_user_info, &entry->token.user, NULL, DV_STR_NONE, buf);
     dv_buf_printf(buf, ",\"created\":%lld,\"expires\":%lld", (long long)entry->token.created_s,
                   (long long)entry->token.expires_s);
-    if (entry->token.audiences.n > 0)
-        print_audiences(&entry->token.audiences, buf);
     dv_buf_add_c(buf, "}");
 }
 
-/* Loads the audiences; rows of earlier versions have none. */
+/* Loads the audiences. Rows of earlier versions have some: those of service accounts' tokens, when
+ * these were not signed. */
 static bool load_audiences(const struct dv_json *doc, struct dv_arena *arena,
                            struct dv_strs *audiences, struct dv_err *err)
 {
@@ -207,6 +197,11 @@ struct dv_tokens *dv_tokens_open(struct dv_loop *loop, struct dv_store *store, u
     tokens->table = table;
     dv_map_init(&tokens->by_hash);
     dv_list_init(&tokens->creating);
+    tokens->signed_tokens = dv_signed_tokens_new(NULL, 0, err);
+    if (!tokens->signed_tokens) {
+        dv_tokens_close(tokens);
+        return NULL;
+    }
     if (store && !dv_store_load(store, table, load_row, tokens, err)) {
         dv_tokens_close(tokens);
         return NULL;
@@ -226,6 +221,7 @@ void dv_tokens_close(struct dv_tokens *tokens)
         entry_free(at->value);
     }
     dv_map_fini(&tokens->by_hash);
+    dv_signed_tokens_free(tokens->signed_tokens);
     free(tokens);
 }
 
@@ -244,16 +240,32 @@ static bool is_valid(const struct dv_tokens *tokens, const struct entry *entry)
 const struct dv_token *dv_tokens_find(const struct dv_tokens *tokens, dv_str secret)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
-    const struct entry *entry = dv_map_get(&tokens->by_hash, dv_rest_sha256_hex(secret, scratch));
+    dv_str hash = dv_rest_sha256_hex(secret, scratch);
+    const struct entry *entry = dv_map_get(&tokens->by_hash, hash);
+    struct dv_err ignored;
 
-    return secret.n && entry && is_valid(tokens, entry) ? &entry->token : NULL;
+    if (!entry)
+        return dv_signed_tokens_find(tokens->signed_tokens, secret, hash, now_s(tokens), &ignored);
+    return secret.n && is_valid(tokens, entry) ? &entry->token : NULL;
+}
+
+dv_str dv_tokens_why_not(const struct dv_tokens *tokens, dv_str secret, struct dv_arena *arena)
+{
+    struct dv_err err;
+
+    if (dv_signed_tokens_find(tokens->signed_tokens, secret, dv_rest_sha256_hex(secret, arena),
+                              now_s(tokens), &err) ||
+        err.code == DV_NOT_FOUND)
+        return DV_STR_NONE;
+    return dv_str_copy(dv_str_from_c(dv_err_text(&err)), arena);
 }
 
 bool dv_tokens_is_valid(const struct dv_tokens *tokens, dv_str hash)
 {
     const struct entry *entry = dv_map_get(&tokens->by_hash, hash);
 
-    return entry && is_valid(tokens, entry);
+    return entry ? is_valid(tokens, entry)
+                 : dv_signed_tokens_get(tokens->signed_tokens, hash, now_s(tokens)) != NULL;
 }
 
 /* ---- what goes on with them ---- */
@@ -265,9 +277,9 @@ static void on_expiry(struct dv_timer *timer);
 static void await_expiry(struct dv_token_use *use)
 {
     const struct dv_tokens *tokens = use->tokens;
-    int64_t left_s = use->token->expires_s - now_s(tokens);
+    int64_t left_s = use->expires_s - now_s(tokens);
 
-    if (!use->token->expires_s)
+    if (!use->expires_s)
         return;
     left_s = left_s < 0 ? 0 : left_s > EXPIRY_LOOK_S ? EXPIRY_LOOK_S : left_s;
     dv_timer_start(&use->timer, tokens->loop,
@@ -278,7 +290,7 @@ static void on_expiry(struct dv_timer *timer)
 {
     struct dv_token_use *use = DV_CONTAINER(timer, struct dv_token_use, timer);
 
-    if (use->token->expires_s > now_s(use->tokens)) {
+    if (use->expires_s > now_s(use->tokens)) {
         await_expiry(use);
         return;
     }
@@ -289,12 +301,18 @@ static void on_expiry(struct dv_timer *timer)
 bool dv_token_use_begin(struct dv_token_use *use, struct dv_tokens *tokens, dv_str hash)
 {
     struct entry *entry = dv_map_get(&tokens->by_hash, hash);
+    const struct dv_token *token = NULL;
 
-    if (!entry || !is_valid(tokens, entry))
+    if (entry && is_valid(tokens, entry))
+        token = &entry->token;
+    else if (!entry)
+        token = dv_signed_tokens_get(tokens->signed_tokens, hash, now_s(tokens));
+    if (!token)
         return false;
     use->tokens = tokens;
-    use->token = &entry->token;
-    dv_list_push(&entry->uses, &use->link);
+    use->expires_s = token->expires_s;
+    if (entry)
+        dv_list_push(&entry->uses, &use->link);
     await_expiry(use);
     return true;
 }
@@ -305,13 +323,37 @@ void dv_token_use_end(struct dv_token_use *use)
     dv_timer_cancel(&use->timer);
 }
 
-bool dv_token_is_for(const struct dv_token *token, dv_str audience)
+/* ---- signed tokens ---- */
+
+bool dv_tokens_set_keys(struct dv_tokens *tokens, const dv_str *pems, size_t n_pems,
+                        struct dv_err *err)
 {
-    for (size_t i = 0; i < token->audiences.n; i++)
-        if (dv_str_eq(token->audiences.v[i], audience))
-            return true;
-    return token->audiences.n == 0 && dv_str_eq(audience, DV_STR(DV_TOKEN_AUDIENCE));
+    struct dv_signed_tokens *made = dv_signed_tokens_new(pems, n_pems, err);
+
+    if (!made)
+        return false;
+    dv_signed_tokens_free(tokens->signed_tokens);
+    tokens->signed_tokens = made;
+    return true;
 }
+
+bool dv_tokens_sign(const struct dv_tokens *tokens, const struct dv_jwt_claims *claims,
+                    struct dv_arena *arena, dv_str *text, struct dv_err *err)
+{
+    return dv_signed_tokens_sign(tokens->signed_tokens, claims, arena, text, err);
+}
+
+void dv_tokens_print_keys(const struct dv_tokens *tokens, struct dv_buf *buf)
+{
+    dv_signed_tokens_print_keys(tokens->signed_tokens, buf);
+}
+
+void dv_tokens_print_algorithms(const struct dv_tokens *tokens, struct dv_buf *buf)
+{
+    dv_signed_tokens_print_algorithms(tokens->signed_tokens, buf);
+}
+
+/* ---- all of them ---- */
 
 const struct dv_token *dv_tokens_next(const struct dv_tokens *tokens, size_t *at)
 {
@@ -440,23 +482,22 @@ static bool is_over(const struct dv_token_op *op, const struct entry *entry)
 /* Counts the tokens that exist and that are being made, but not those that have expired. */
 static bool find_room(const struct dv_token_op *op, struct over *over, struct dv_err *err)
 {
-    struct dv_token_share share;
     const struct dv_map_entry *at;
     struct dv_link *link;
+    size_t n = 0;
     size_t i = 0;
 
-    dv_token_share_begin(&share, op);
     while ((at = dv_map_next(&op->tokens->by_hash, &i)) != NULL) {
         struct entry *entry = at->value;
 
         if (!is_over(op, entry))
-            dv_token_share_add(&share, &entry->token.user);
+            n++;
         else if (over->n < OVER_MAX && !entry->is_ending)
             over->v[over->n++] = entry;
     }
     DV_LIST_EACH (&op->tokens->creating, link)
-        dv_token_share_add(&share, &DV_CONTAINER(link, struct entry, link)->token.user);
-    return dv_token_share_has_room(&share, err);
+        n++;
+    return dv_token_share_has_room(n, op->is_by_admin, err);
 }
 
 void dv_tokens_create(struct dv_tokens *tokens, struct dv_token_op *op)
@@ -473,7 +514,6 @@ void dv_tokens_create(struct dv_tokens *tokens, struct dv_token_op *op)
     }
     op->secret = dv_rest_random_token(op->arena);
     entry = entry_new(dv_rest_sha256_hex(op->secret, scratch), &op->user);
-    entry->token.audiences = copy_texts(&op->audiences, entry->arena);
     entry->token.created_s = now_s(tokens);
     entry->token.expires_s = op->lifetime_s ? entry->token.created_s + op->lifetime_s : 0;
     dv_list_push(&tokens->creating, &entry->link);

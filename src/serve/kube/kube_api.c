@@ -19,6 +19,7 @@
 #include "serve/kube/kube_call.h"
 #include "serve/node/node_feed.h"
 #include "serve/openapi/kube_documents.h"
+#include "vap/vap.h"
 
 /* ---- life ---- */
 
@@ -109,6 +110,7 @@ struct dv_kube *dv_kube_open(const struct dv_kube_options *options)
         add_metrics(kube, options->metrics);
     dv_kube_open_quota(kube);
     dv_kube_open_access(kube);
+    dv_kube_open_policies(kube);
     dv_embedded_set_token_maker(options->embedded, dv_kube_make_own_token, kube);
     dv_embedded_set_reviewer(options->embedded, dv_kube_review_own, kube);
     return kube;
@@ -126,6 +128,7 @@ static void close_if_idle(struct dv_task *task)
         return;
     dv_quota_free(kube->quota);
     dv_access_free(kube->access);
+    dv_vap_free(kube->vap);
     dv_watch_shares_fini(&kube->watch_shares);
     dv_timer_cancel(&kube->cache_age);
     dv_event_cache_free(kube->cache);
@@ -147,12 +150,14 @@ void dv_kube_close(struct dv_kube *kube, dv_closed_fn *closed, void *ctx)
     kube->closed = closed;
     kube->closed_ctx = ctx;
     kube->is_closing = true;
+    dv_timer_cancel(&kube->own_again);
     dv_embedded_set_token_maker(kube->options.embedded, NULL, NULL);
     dv_embedded_set_reviewer(kube->options.embedded, NULL, NULL);
     dv_kube_end_watches(kube);
     dv_kube_end_peer_calls(kube);
     dv_kube_close_quota(kube);
     dv_kube_close_access(kube);
+    dv_kube_close_policies(kube);
     if (!kube->n_calls)
         dv_task_post(&kube->close_task, kube->options.loop, close_if_idle);
 }
@@ -170,6 +175,7 @@ static unsigned methods_of(const struct dv_route *route)
     if (route->is_empty)
         return route->name.n ? DV_CAN_GET : DV_CAN_WATCH | DV_CAN_LIST;
     switch (route->sub) {
+    case DV_SUB_SCALE:
     case DV_SUB_STATUS:
         return DV_CAN_GET | DV_CAN_UPDATE | DV_CAN_PATCH;
     case DV_SUB_FINALIZE:
@@ -196,7 +202,7 @@ static const struct verb {
     void (*serve)(struct dv_kube_call *call);
 } verbs[] = {
     {DV_STR_INIT("GET"),    DV_CAN_GET,               dv_kube_get   },
-    {DV_STR_INIT("GET"),    DV_CAN_LIST,              dv_remote_list},
+    {DV_STR_INIT("GET"),    DV_CAN_LIST,              dv_kube_list  },
     {DV_STR_INIT("POST"),   DV_CAN_CREATE,            dv_kube_create},
     {DV_STR_INIT("PUT"),    DV_CAN_UPDATE,            dv_kube_update},
     {DV_STR_INIT("PATCH"),  DV_CAN_PATCH,             dv_kube_patch },
@@ -224,7 +230,8 @@ static bool refuse(struct dv_kube_call *call, struct dv_api_status *status)
 
 static enum dv_answer_kind answer_kind(const struct dv_route *route)
 {
-    bool is_kept = route->sub != DV_SUB_BINDING && route->sub != DV_SUB_EVICTION;
+    bool is_kept =
+        route->sub != DV_SUB_BINDING && route->sub != DV_SUB_EVICTION && route->sub != DV_SUB_SCALE;
 
     if (route->what == DV_ROUTE_CORE || route->what == DV_ROUTE_GROUPS)
         return DV_ANSWER_DISCOVERY;
@@ -304,7 +311,13 @@ static void refuse_method(struct dv_kube_call *call)
     struct dv_api_status *status = dv_status_method_not_allowed(call->arena);
     const struct dv_route *route = &call->route;
 
-    if (route->is_empty)
+    if (route->is_empty && dv_str_eq(route->group, DV_STR(DV_NETWORKING_GROUP)))
+        status->message = dv_str_printf(
+            call->arena,
+            "%.*s: davit takes no %.*s: it has no network of pods in which they would have an "
+            "effect; leave them out of the manifest, or switch them off in the chart's values",
+            DV_FMT(status->message), DV_FMT(route->kind->plural));
+    else if (route->is_empty)
         status->message = dv_str_printf(
             call->arena,
             "%.*s: davit has no %.*s, and takes none; their list is there, and empty, "
@@ -377,6 +390,8 @@ static void serve_pages(struct dv_kube_call *call)
     case DV_ROUTE_REVIEW:
     case DV_ROUTE_LOG:
     case DV_ROUTE_STREAM:
+    case DV_ROUTE_ISSUER:
+    case DV_ROUTE_KEYS:
     case DV_ROUTE_TOKENS:
     case DV_ROUTE_NODE:
     case DV_ROUTE_EXPLAIN:

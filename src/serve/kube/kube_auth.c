@@ -82,8 +82,9 @@ bool dv_kube_authenticate(struct dv_kube_call *call)
 
     if (dv_credentials_bearer(call->request, &secret)) {
         token = dv_tokens_find(call->kube->options.tokens, secret);
-        if (!token || !dv_token_is_for(token, DV_STR(DV_TOKEN_AUDIENCE)) ||
-            !dv_kube_is_bound_there(call->kube, &token->user))
+        if (!token ||
+            dv_kube_shared_audiences(call->kube, token, (struct dv_strs){0}, call->arena).n == 0 ||
+            !dv_kube_is_token_bound_there(call->kube, token))
             return unauthorized(call);
         dv_message_copy(&dv_message_user_info, &token->user, call->arena, &call->user);
         call->token_hash = dv_str_copy(token->hash, call->arena);

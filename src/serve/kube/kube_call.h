@@ -37,17 +37,23 @@ struct dv_family;
 struct dv_json;
 struct dv_kube_call;
 struct dv_kube_defaults;
+struct dv_kube_own_service;
 struct dv_pod_stream_options;
 struct dv_rest_call;
 struct dv_rest_client;
 struct dv_rest_request;
+struct dv_token;
 struct dv_token_op;
+struct dv_vap;
 
 /* The number of kinds whose objects count for quotas. */
 #define DV_KUBE_QUOTA_KINDS 3u
 
 /* The number of kinds that say who may do what. */
 #define DV_KUBE_ACCESS_KINDS 4u
+
+/* The number of kinds of admission policies: policies, and what binds them. */
+#define DV_KUBE_POLICY_KINDS 2u
 
 /* The length of dv_rest_random_token. */
 #define DV_KUBE_SECRET_BYTES 43u
@@ -73,9 +79,15 @@ struct dv_kube {
     struct dv_view *quota_views[DV_KUBE_QUOTA_KINDS];
     struct dv_access *access; /* the roles and bindings that there are */
     struct dv_view *access_views[DV_KUBE_ACCESS_KINDS];
+    struct dv_vap *vap; /* the admission policies that there are */
+    struct dv_view *policy_views[DV_KUBE_POLICY_KINDS];
     struct dv_kube_defaults *defaults; /* those that are being made; NULL: none */
     struct dv_timer defaults_again;
-    bool has_defaults; /* those that always exist have been made */
+    bool has_defaults;  /* those that always exist have been made */
+    dv_str own_address; /* where pods reach this API; empty: that is not known */
+    int64_t own_port;
+    struct dv_kube_own_service *own_service; /* its service is being looked at; NULL: it is not */
+    struct dv_timer own_again;
     bool is_closing;
     struct dv_task close_task;
     dv_closed_fn *closed;
@@ -151,7 +163,8 @@ void dv_kube_reply_text(struct dv_kube_call *call, unsigned code, dv_str text);
 void dv_kube_reply_document(struct dv_kube_call *call, dv_str content_type, dv_str text);
 void dv_kube_reply_nothing(struct dv_kube_call *call, unsigned code);
 void dv_kube_reply_object(struct dv_kube_call *call, unsigned code, struct dv_object *object);
-/* The same with an object that was just written, whose watchers get the same text. */
+/* Like dv_kube_reply_object, with an object that was just written, whose watchers get the same
+ * text. */
 void dv_kube_reply_written(struct dv_kube_call *call, unsigned code, struct dv_object *object);
 /* Answers with a list; the objects of the page are borrowed. */
 void dv_kube_reply_list(struct dv_kube_call *call, const struct dv_list_page *page);
@@ -179,9 +192,16 @@ bool dv_kube_authenticate(struct dv_kube_call *call);
  * has been answered. */
 bool dv_kube_impersonate(struct dv_kube_call *call);
 bool dv_kube_authorize(struct dv_kube_call *call);
-/* Whether the service account and the pod that a token was made for still exist; true for all other
- * users. */
-bool dv_kube_is_bound_there(const struct dv_kube *kube, const struct dv_api_user_info *user);
+/* Whether the service account that a token was made for, and what it is bound to, still exist; true
+ * for tokens of davit's own users. */
+bool dv_kube_is_token_bound_there(const struct dv_kube *kube, const struct dv_token *token);
+/* Returns the audiences of this API, borrowed. */
+struct dv_strs dv_kube_audiences(const struct dv_kube *kube);
+/* Returns which of the audiences in question a token is for, in the arena; without a question those
+ * of this API. */
+struct dv_strs dv_kube_shared_audiences(const struct dv_kube *kube, const struct dv_token *token,
+                                        struct dv_strs asked, struct dv_arena *arena);
+bool dv_kube_is_among(const struct dv_strs *texts, dv_str text);
 /* Calls dv_tokens_create in that arena; tokens whose account or pod is gone make room. */
 void dv_kube_make_token(struct dv_kube *kube, struct dv_arena *arena, struct dv_token_op *op);
 /* Makes tokens for pods of this node: dv_embedded_make_token, whose `ctx` is the API. */
@@ -247,21 +267,35 @@ void dv_kube_close_access(struct dv_kube *kube);
 bool dv_kube_admit_by_roles(struct dv_kube_call *call, const struct dv_object *old,
                             const void *value);
 
+/* ---- admission policies ---- */
+
+/* Keeps the index of policies and their bindings current. */
+void dv_kube_open_policies(struct dv_kube *kube);
+void dv_kube_close_policies(struct dv_kube *kube);
+/* Whether all policies that there are have been seen. */
+bool dv_kube_has_policies(const struct dv_kube *kube);
+/* Is `judge` of requests to the engine (cluster.h), whose `ctx` is the call. */
+enum dv_judged dv_kube_judge(struct dv_judging *judging);
+/* Asks the policies about a connection to a subresource of a pod, with these options of that kind,
+ * to which their kind is added; then goes on, now or later, or answers that it is refused. */
+void dv_kube_judge_connection(struct dv_kube_call *call, dv_str kind, struct dv_json *options,
+                              void (*then)(struct dv_kube_call *call, void *ctx), void *ctx);
+
 /* ---- what is done ---- */
 
 /* Serves everything but objects and reviews. */
 void dv_kube_serve_page(struct dv_kube_call *call);
 void dv_kube_serve_explain(struct dv_kube_call *call); /* serves /davit/v1/explain/... */
 void dv_kube_serve_tokens(struct dv_kube_call *call);  /* serves davit's own /davit/v1/tokens */
-/* Answers that a token could not be made or revoked. */
-void dv_kube_reply_token_error(struct dv_kube_call *call, const struct dv_token_op *op,
-                               const struct dv_err *err);
+/* Serve who signs tokens, and the keys to verify them by. */
+void dv_kube_serve_issuer(struct dv_kube_call *call);
+void dv_kube_serve_keys(struct dv_kube_call *call);
 void dv_kube_serve_node(struct dv_kube_call *call);
 void dv_kube_log(struct dv_kube_call *call); /* serves pods/NAME/log */
 /* Serves pods/NAME/exec, /attach and /portforward. */
 void dv_kube_stream(struct dv_kube_call *call);
 void dv_kube_get(struct dv_kube_call *call);
-void dv_remote_list(struct dv_kube_call *call);
+void dv_kube_list(struct dv_kube_call *call);
 void dv_kube_watch(struct dv_kube_call *call, const struct dv_list_options *options);
 void dv_kube_create(struct dv_kube_call *call);
 void dv_kube_update(struct dv_kube_call *call);
@@ -275,6 +309,9 @@ void dv_kube_request_token(struct dv_kube_call *call);
 bool dv_kube_read_review(struct dv_kube_call *call, const struct dv_body_kind *kind, void **value);
 void dv_kube_reply_review(struct dv_kube_call *call, const struct dv_body_kind *kind,
                           const void *value);
+/* How an object that has one is scaled: the body's kind, and the answer. */
+extern const struct dv_body_kind dv_kube_scale_kind;
+void dv_kube_reply_scale(struct dv_kube_call *call, struct dv_object *object);
 /* Binds a pod by the posted Binding; the pod's name is in the path, or else in the body. */
 void dv_kube_bind(struct dv_kube_call *call);
 

@@ -23,6 +23,7 @@
 #include "resource/resource.h"
 #include "resource/status.h"
 #include "rest/rest.h"
+#include "sched/fit.h"
 #include "sched/sched.h"
 #include "serve/kube/kube_call.h"
 #include "json/json.h"
@@ -93,7 +94,7 @@ static void add_claims_of(struct question *question, const struct dv_api_pod *po
     for (size_t i = 0; i < pod->status.n_conditions; i++)
         if (dv_str_eq(pod->status.conditions[i].type, DV_STR("PodScheduled")) &&
             dv_str_eq(pod->status.conditions[i].status, DV_STR("False")))
-            question->summary = pod->status.conditions[i].message;
+            question->summary = dv_sched_sentence(pod->status.conditions[i].message);
 }
 
 /* ---- the answer ---- */

@@ -210,6 +210,12 @@ void dv_kube_serve_page(struct dv_kube_call *call)
     case DV_ROUTE_RESOURCES:
         serve_discovery(call);
         break;
+    case DV_ROUTE_ISSUER:
+        dv_kube_serve_issuer(call);
+        break;
+    case DV_ROUTE_KEYS:
+        dv_kube_serve_keys(call);
+        break;
     case DV_ROUTE_TOKENS:
         dv_kube_serve_tokens(call);
         break;

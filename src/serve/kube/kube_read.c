@@ -50,7 +50,10 @@ void dv_kube_get(struct dv_kube_call *call)
         dv_kube_reply_status(call, dv_status_not_found(&about, call->arena));
         return;
     }
-    dv_kube_reply_object(call, 200, object);
+    if (route->sub == DV_SUB_SCALE)
+        dv_kube_reply_scale(call, object);
+    else
+        dv_kube_reply_object(call, 200, object);
 }
 
 /* Returns the field selector. The old path of a watch for one object has the name in it. */
@@ -64,7 +67,7 @@ static dv_str selector_of(const struct dv_kube_call *call)
                          selector.n ? "," : "", DV_FMT(selector));
 }
 
-void dv_remote_list(struct dv_kube_call *call)
+void dv_kube_list(struct dv_kube_call *call)
 {
     const struct dv_route *route = &call->route;
     struct dv_list_options options;

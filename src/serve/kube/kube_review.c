@@ -2,7 +2,9 @@
  * siblings (may they), TokenReview (is this a token). */
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/visible.h"
 #include "resource/resource.h"
+#include "resource/scale.h"
 #include "resource/status.h"
 #include "rest/rest.h"
 #include "serve/kube/kube_call.h"
@@ -48,6 +50,22 @@ void dv_kube_reply_review(struct dv_kube_call *call, const struct dv_body_kind *
     dv_buf_fini(&body);
 }
 
+const struct dv_body_kind dv_kube_scale_kind = {DV_STR_INIT("Scale"), DV_STR_INIT("autoscaling"),
+                                                DV_STR_INIT("v1"), &dv_message_scale};
+
+void dv_kube_reply_scale(struct dv_kube_call *call, struct dv_object *object)
+{
+    struct dv_api_scale scale;
+    struct dv_buf body;
+
+    dv_scale_of(object, call->arena, &scale);
+    dv_buf_init(&body, TEXT_BYTES_MAX);
+    dv_render_message(call->render.rendering.media, &dv_message_scale, &scale,
+                      DV_STR("autoscaling/v1"), DV_STR("Scale"), &body);
+    dv_kube_reply(call, 200, &body);
+    dv_buf_fini(&body);
+}
+
 /* ---- who ---- */
 
 static void review_self(struct dv_kube_call *call)
@@ -65,19 +83,39 @@ static void review_self(struct dv_kube_call *call)
     dv_kube_reply_review(call, &kind, review);
 }
 
-/* Finds which of the audiences in question the token is for; this API if none is named. */
-static void find_audiences(const struct dv_api_token_review_spec *spec,
-                           const struct dv_token *token, struct dv_arena *arena,
-                           struct dv_api_token_review_status *status)
+static void print_list(struct dv_strs texts, struct dv_buf *buf)
 {
-    const dv_str own = DV_STR(DV_TOKEN_AUDIENCE);
-    const dv_str *asked = spec->n_audiences ? spec->audiences : &own;
-    size_t n = spec->n_audiences ? spec->n_audiences : 1;
+    dv_buf_add_char(buf, '[');
+    for (size_t i = 0; i < texts.n; i++) {
+        dv_buf_add_c(buf, i > 0 ? " " : "");
+        dv_go_quote(texts.v[i], buf);
+    }
+    dv_buf_add_char(buf, ']');
+}
 
-    status->audiences = DV_NEW_ARRAY(arena, dv_str, n);
-    for (size_t i = 0; i < n; i++)
-        if (dv_token_is_for(token, asked[i]))
-            status->audiences[status->n_audiences++] = asked[i];
+/* Says why a token is refused, as the reference does. */
+static dv_str refusal(const struct dv_kube *kube, const struct dv_api_token_review_spec *spec,
+                      const struct dv_token *token, struct dv_arena *arena)
+{
+    struct dv_strs asked = {spec->audiences, spec->n_audiences};
+    dv_str why = DV_STR("service account token has been invalidated");
+    struct dv_buf buf;
+
+    if (!token) {
+        why = dv_tokens_why_not(kube->options.tokens, spec->token, arena);
+    } else if (token->claims && dv_kube_is_token_bound_there(kube, token)) {
+        dv_buf_init(&buf, TEXT_BYTES_MAX);
+        dv_buf_add_c(&buf, "token audiences ");
+        print_list(token->audiences, &buf);
+        dv_buf_add_c(&buf, " is invalid for the target audiences ");
+        print_list(asked.n > 0 ? asked : dv_kube_audiences(kube), &buf);
+        why = dv_str_copy(dv_buf_str(&buf), arena);
+        dv_buf_fini(&buf);
+    } else if (!token->claims) {
+        why = DV_STR_NONE;
+    }
+    return why.n ? dv_str_printf(arena, "[invalid bearer token, %.*s]", DV_FMT(why))
+                 : DV_STR("invalid bearer token");
 }
 
 static void decide_token(const struct dv_kube *kube, const struct dv_api_token_review_spec *spec,
@@ -85,23 +123,24 @@ static void decide_token(const struct dv_kube *kube, const struct dv_api_token_r
 {
     static const struct dv_token of_this_api = {0}; /* it has no audiences */
     const struct dv_token *token = dv_tokens_find(kube->options.tokens, spec->token);
+    struct dv_strs asked = {spec->audiences, spec->n_audiences};
+    struct dv_api_user_info peer = {0};
+    bool is_peer = !token && dv_kube_is_peer_token(kube, spec->token, arena, &peer);
+    struct dv_strs audiences = {0};
 
     *status = (struct dv_api_token_review_status){0};
-    if (!token && dv_kube_is_peer_token(kube, spec->token, arena, &status->user)) {
-        find_audiences(spec, &of_this_api, arena, status);
-        status->authenticated = status->n_audiences > 0;
-        if (status->authenticated)
-            return;
-        status->user = (struct dv_api_user_info){0};
+    if (is_peer)
+        audiences = dv_kube_shared_audiences(kube, &of_this_api, asked, arena);
+    else if (token && dv_kube_is_token_bound_there(kube, token))
+        audiences = dv_kube_shared_audiences(kube, token, asked, arena);
+    if (audiences.n == 0) {
+        status->error = refusal(kube, spec, token, arena);
+        return;
     }
-    if (token && dv_kube_is_bound_there(kube, &token->user))
-        find_audiences(spec, token, arena, status);
-    if (status->n_audiences > 0) {
-        status->authenticated = true;
-        status->user = token->user;
-    } else {
-        status->error = DV_STR("invalid bearer token");
-    }
+    status->authenticated = true;
+    status->audiences = audiences.v;
+    status->n_audiences = audiences.n;
+    status->user = is_peer ? peer : token->user;
 }
 
 static void review_token(struct dv_kube_call *call)
@@ -120,6 +159,7 @@ static void review_token(struct dv_kube_call *call)
                                                                 "in authentication"));
         return;
     }
+    review->metadata.namespace = DV_STR_NONE; /* as of everything that is in no namespace */
     decide_token(call->kube, &review->spec, call->arena, &review->status);
     dv_kube_reply_review(call, &kind, review);
 }

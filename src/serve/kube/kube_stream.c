@@ -15,6 +15,7 @@
 #include "serve/node/node_feed.h"
 #include "serve/pod_stream.h"
 #include "serve/tokens.h"
+#include "json/json.h"
 
 /* A stream that is open or being opened; it is in the arena of the call. */
 struct streaming {
@@ -157,35 +158,23 @@ static enum dv_pod_stream_verb verb_of(dv_str subresource)
     return dv_str_eq(subresource, DV_STR("attach")) ? DV_POD_ATTACH : DV_POD_PORT_FORWARD;
 }
 
-void dv_kube_stream(struct dv_kube_call *call)
+/* Begins the stream that the policies have no objection to. */
+static void begin(struct dv_kube_call *call, void *ctx)
 {
     const struct dv_route *route = &call->route;
     const struct dv_status_about about = {
         .kind = route->kind, .version = route->api_version, .name = route->name};
-    struct streaming *streaming = DV_NEW(call->arena, struct streaming);
-    enum dv_pod_stream_verb verb = verb_of(route->subresource);
-    const struct dv_object *pod;
+    struct streaming *streaming = ctx;
+    const struct dv_object *pod =
+        dv_embedded_get(call->kube->options.embedded, route->kind, route->namespace, route->name);
     const struct dv_api_pod *value;
-    struct dv_err err;
 
-    streaming->call = call;
-    if (!dv_str_eq(call->request->method, DV_STR("GET")) &&
-        !dv_str_eq(call->request->method, DV_STR("POST"))) {
-        dv_kube_reply_status(call, dv_status_method_not_allowed(call->arena));
-        return;
-    }
-    if (!dv_pod_stream_parse(verb, DV_POD_STREAM_OF_API, call->request->query, call->arena,
-                             &streaming->options, &err)) {
-        (void)bad_request(call, dv_str_from_c(err.msg));
-        return;
-    }
-    pod = dv_embedded_get(call->kube->options.embedded, route->kind, route->namespace, route->name);
     if (!pod) {
         dv_kube_reply_status(call, dv_status_not_found(&about, call->arena));
         return;
     }
     value = pod->value;
-    if (verb != DV_POD_PORT_FORWARD && !choose(call, &value->spec, streaming))
+    if (streaming->options.verb != DV_POD_PORT_FORWARD && !choose(call, &value->spec, streaming))
         return;
     if (value->spec.node_name.n == 0) {
         (void)bad_request(call, dv_str_printf(call->arena, "pod %.*s does not have a host assigned",
@@ -199,4 +188,62 @@ void dv_kube_stream(struct dv_kube_call *call)
     }
     streaming->stream.pod_uid = dv_str_copy(runtime_uid(pod), call->arena);
     start(call, streaming);
+}
+
+static void set_flag(struct dv_json *doc, const char *key, bool is_set, struct dv_arena *arena)
+{
+    if (is_set)
+        dv_json_set(doc, dv_str_from_c(key), dv_json_new_bool(true, arena), arena);
+}
+
+/* The options as a document, for policies. */
+static struct dv_json *show_options(const struct dv_pod_stream_options *options,
+                                    struct dv_arena *arena)
+{
+    struct dv_json *doc = dv_json_new_object(arena);
+    struct dv_json *ports = dv_json_new_array(arena);
+
+    if (options->verb == DV_POD_PORT_FORWARD) {
+        for (size_t i = 0; i < options->n_ports; i++)
+            dv_json_append(ports, dv_json_new_i64(options->ports[i], arena));
+        if (options->n_ports > 0)
+            dv_json_set(doc, DV_STR("ports"), ports, arena);
+        return doc;
+    }
+    set_flag(doc, "stdin", options->has_stdin, arena);
+    set_flag(doc, "stdout", options->has_stdout, arena);
+    set_flag(doc, "stderr", options->has_stderr, arena);
+    set_flag(doc, "tty", options->has_tty, arena);
+    if (options->container.n > 0)
+        dv_json_set(doc, DV_STR("container"), dv_json_new_str(options->container, arena), arena);
+    if (options->verb == DV_POD_EXEC)
+        dv_json_set(doc, DV_STR("command"),
+                    dv_json_new_strs(options->command, options->n_command, arena), arena);
+    return doc;
+}
+
+void dv_kube_stream(struct dv_kube_call *call)
+{
+    static const dv_str kinds[] = {
+        [DV_POD_EXEC] = DV_STR_INIT("PodExecOptions"),
+        [DV_POD_ATTACH] = DV_STR_INIT("PodAttachOptions"),
+        [DV_POD_PORT_FORWARD] = DV_STR_INIT("PodPortForwardOptions"),
+    };
+    struct streaming *streaming = DV_NEW(call->arena, struct streaming);
+    enum dv_pod_stream_verb verb = verb_of(call->route.subresource);
+    struct dv_err err;
+
+    streaming->call = call;
+    if (!dv_str_eq(call->request->method, DV_STR("GET")) &&
+        !dv_str_eq(call->request->method, DV_STR("POST"))) {
+        dv_kube_reply_status(call, dv_status_method_not_allowed(call->arena));
+        return;
+    }
+    if (!dv_pod_stream_parse(verb, DV_POD_STREAM_OF_API, call->request->query, call->arena,
+                             &streaming->options, &err)) {
+        (void)bad_request(call, dv_str_from_c(err.msg));
+        return;
+    }
+    dv_kube_judge_connection(call, kinds[verb], show_options(&streaming->options, call->arena),
+                             begin, streaming);
 }

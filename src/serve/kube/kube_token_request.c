@@ -1,4 +1,6 @@
-/* kube_token_request.c - tokens for service accounts: POST .../serviceaccounts/NAME/token. */
+/* kube_token_request.c - tokens for service accounts: POST .../serviceaccounts/NAME/token.
+ *
+ * They are signed and stored nowhere: a dry run gives one like any other request. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -6,23 +8,32 @@
 #include "base/arena.h"
 #include "base/defs.h"
 #include "base/err.h"
+#include "base/num.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "cluster/embedded.h"
 #include "resource/resource.h"
 #include "resource/status.h"
+#include "resource/validate.h"
 #include "serve/auth.h"
+#include "serve/auth/jwt.h"
 #include "serve/kube/kube_call.h"
 #include "serve/tokens.h"
 #include "serve/wire/kube_body.h"
 
 #define AUTHN "authentication.k8s.io"
-/* The limits of a token's audiences, and of their bytes together: they are stored with it. */
+/* The limits of a token's audiences, and of their bytes together: they are sent with each
+ * request. */
 #define AUDIENCES_MAX 32u
 #define AUDIENCES_BYTES_MAX 4096u
 /* The reference's default and limits. */
 #define TOKEN_S_DEFAULT 3600
 #define TOKEN_S_MIN 600
 #define TOKEN_S_MAX (INT64_C(1) << 32)
+/* A pod's token for the API that is asked for with this lifetime, which is that of volumes which
+ * were not asked for, lives a year, so that clients which never read the file again go on. */
+#define EXTENDED_FROM_S 3607
+#define EXTENDED_S (INT64_C(365) * 24 * 3600)
 
 /* A token that is being made, for a client or for this process. */
 struct making {
@@ -31,49 +42,37 @@ struct making {
     dv_str name;
     struct dv_api_token_request *request;
     struct dv_arena *arena;
+    struct dv_jwt_claims claims;
     int64_t lifetime_s;
-    struct dv_token_op op;
 };
 
 static const struct dv_body_kind token_kind = {DV_STR_INIT("TokenRequest"), DV_STR_INIT(AUTHN),
                                                DV_STR_INIT("v1"), &dv_message_token_request};
 
-static void add_extra(struct dv_api_user_info *user, const char *key, dv_str value,
-                      struct dv_arena *arena)
-{
-    dv_str *values = DV_NEW(arena, dv_str);
-
-    *values = value;
-    user->extra[user->n_extra++] = (struct dv_strs_entry){
-        dv_str_from_c(key), {values, 1}
-    };
-}
-
 /* ---- checks: each returns why the token is refused, or NULL ---- */
 
-static const struct dv_api_status *check_bound(const struct making *making,
-                                               const struct dv_api_bound_object_reference *bound,
-                                               const struct dv_object *object)
+static const struct dv_api_status *invalid(const struct making *making, dv_str name, dv_str field,
+                                           dv_str detail)
 {
-    struct dv_status_about about = {.kind = dv_kind(DV_KIND_POD), .name = bound->name};
-    const struct dv_api_pod *pod;
+    struct dv_problems problems = {.arena = making->arena};
 
-    if (!object)
-        return dv_status_not_found(&about, making->arena);
-    about.what = DV_STR("Pod");
-    if (bound->uid.n && !dv_str_eq(bound->uid, object->meta->uid))
-        return dv_status_conflict(&about, making->arena,
-                                  "the UID in the bound object reference (%.*s) does not match the "
-                                  "UID in record. The object might have been deleted and then "
-                                  "recreated",
-                                  DV_FMT(bound->uid));
-    pod = object->value;
-    if (!dv_str_eq(pod->spec.service_account_name, making->name))
-        return dv_status_bad_request(making->arena,
-                                     "cannot bind token for serviceaccount \"%.*s\" to pod running "
-                                     "with different serviceaccount name.",
-                                     DV_FMT(making->name));
-    return NULL;
+    *dv_vec_add_in(&problems, making->arena) =
+        (struct dv_problem){DV_PROBLEM_INVALID, field, detail};
+    return dv_status_invalid(
+        &(struct dv_status_about){.what = token_kind.kind, .group = token_kind.group, .name = name},
+        &problems, making->arena);
+}
+
+static const struct dv_api_status *check_place(const struct making *making, dv_str in_body,
+                                               dv_str in_path, const char *what)
+{
+    if (!in_body.n || dv_str_eq(in_body, in_path))
+        return NULL;
+    return invalid(making, making->name, dv_str_printf(making->arena, "metadata.%s", what),
+                   dv_str_printf(making->arena,
+                                 "Invalid value: \"%.*s\": must match the service account %s if "
+                                 "specified",
+                                 DV_FMT(in_body), what));
 }
 
 static const struct dv_api_status *check_audiences(const struct making *making)
@@ -85,36 +84,31 @@ static const struct dv_api_status *check_audiences(const struct making *making)
         n_bytes += spec->audiences[i].n;
     if (spec->n_audiences <= AUDIENCES_MAX && n_bytes <= AUDIENCES_BYTES_MAX)
         return NULL;
-    return dv_status_new(422, DV_STR("Invalid"), making->arena,
-                         "TokenRequest." AUTHN " \"\" is invalid: spec.audiences: Too many: %zu of "
-                         "%zu bytes: up to %u of %u bytes are kept",
-                         spec->n_audiences, n_bytes, AUDIENCES_MAX, AUDIENCES_BYTES_MAX);
+    return invalid(making, DV_STR_NONE, DV_STR("spec.audiences"),
+                   dv_str_printf(making->arena,
+                                 "Too many: %zu of %zu bytes: a token has up to %u of %u bytes",
+                                 spec->n_audiences, n_bytes, AUDIENCES_MAX, AUDIENCES_BYTES_MAX));
 }
 
 static const struct dv_api_status *check_lifetime(const struct making *making)
 {
     if (making->lifetime_s >= TOKEN_S_MIN && making->lifetime_s <= TOKEN_S_MAX)
         return NULL;
-    return dv_status_new(422, DV_STR("Invalid"), making->arena,
-                         "TokenRequest." AUTHN " \"\" is invalid: spec.expirationSeconds: Invalid "
-                         "value: %lld: may not specify a duration %s",
-                         (long long)making->lifetime_s,
-                         making->lifetime_s < TOKEN_S_MIN ? "less than 10 minutes"
-                                                          : "larger than 2^32 seconds");
+    return invalid(making, DV_STR_NONE, DV_STR("spec.expirationSeconds"),
+                   dv_str_printf(making->arena,
+                                 "Invalid value: %lld: may not specify a duration %s",
+                                 (long long)making->lifetime_s,
+                                 making->lifetime_s < TOKEN_S_MIN ? "less than 10 minutes"
+                                                                  : "larger than 2^32 seconds"));
 }
 
-/* The account, and what is asked for. */
-static const struct dv_api_status *prepare(struct making *making)
+/* Checks what is asked for, and fills in what is not. */
+static const struct dv_api_status *check_request(struct making *making)
 {
-    const struct dv_kind *kind = dv_kind(DV_KIND_SERVICE_ACCOUNT);
-    struct dv_status_about about = {.kind = kind, .name = making->name};
     struct dv_api_token_request *request = making->request;
-    const struct dv_object *account =
-        dv_embedded_get(making->kube->options.embedded, kind, making->namespace, making->name);
+    struct dv_strs audiences = dv_kube_audiences(making->kube);
     const struct dv_api_status *failure;
 
-    if (!account)
-        return dv_status_not_found(&about, making->arena);
     making->lifetime_s =
         request->spec.expiration_seconds ? *request->spec.expiration_seconds : TOKEN_S_DEFAULT;
     failure = check_lifetime(making);
@@ -122,15 +116,60 @@ static const struct dv_api_status *prepare(struct making *making)
         failure = check_audiences(making);
     if (failure)
         return failure;
-    making->op.audiences = (struct dv_strs){request->spec.audiences, request->spec.n_audiences};
-    making->op.lifetime_s = making->lifetime_s;
-    making->op.user.uid = account->meta->uid;
-    request->metadata.name = making->name;
-    request->metadata.namespace = making->namespace;
-    request->metadata.uid = account->meta->uid;
-    request->metadata.creation_timestamp = dv_kube_now(making->kube);
+    if (request->spec.n_audiences == 0) {
+        request->spec.audiences = audiences.v;
+        request->spec.n_audiences = audiences.n;
+    }
     request->spec.expiration_seconds = &making->lifetime_s;
     return NULL;
+}
+
+static const struct dv_api_status *find_account(struct making *making)
+{
+    const struct dv_kind *kind = dv_kind(DV_KIND_SERVICE_ACCOUNT);
+    struct dv_status_about about = {.kind = kind, .name = making->name};
+    struct dv_api_object_meta *meta = &making->request->metadata;
+    const struct dv_object *account;
+    const struct dv_api_status *failure = check_place(making, meta->name, making->name, "name");
+
+    if (!failure)
+        failure = check_place(making, meta->namespace, making->namespace, "namespace");
+    if (failure)
+        return failure;
+    account =
+        dv_embedded_get(making->kube->options.embedded, kind, making->namespace, making->name);
+    if (!account)
+        return dv_status_not_found(&about, making->arena);
+    if (meta->uid.n && !dv_str_eq(meta->uid, account->meta->uid))
+        return dv_status_conflict(&about, making->arena,
+                                  "the UID in the token request (%.*s) does not match the UID of "
+                                  "the service account (%.*s)",
+                                  DV_FMT(meta->uid), DV_FMT(account->meta->uid));
+    meta->name = making->name;
+    meta->namespace = making->namespace;
+    meta->uid = account->meta->uid;
+    meta->creation_timestamp = dv_kube_now(making->kube);
+    making->claims.account = (struct dv_jwt_object){making->name, account->meta->uid};
+    return NULL;
+}
+
+/* ---- what the token is bound to ---- */
+
+/* Parts an API version: "v1" has no group. */
+static void split_version(dv_str api_version, dv_str *group, dv_str *version)
+{
+    size_t slash = dv_str_find_char(api_version, '/');
+
+    *group = slash < api_version.n ? dv_str_slice(api_version, 0, slash) : DV_STR_NONE;
+    *version =
+        slash < api_version.n ? dv_str_slice(api_version, slash + 1, api_version.n) : api_version;
+}
+
+static const struct dv_object *find_object(const struct making *making, enum dv_kind_id kind,
+                                           dv_str name)
+{
+    return dv_embedded_get(making->kube->options.embedded, dv_kind(kind),
+                           kind == DV_KIND_NODE ? DV_STR_NONE : making->namespace, name);
 }
 
 /* The pod that the token is to be bound to; NULL: to none, or there is no such pod. */
@@ -140,143 +179,171 @@ static const struct dv_object *find_pod(const struct making *making)
 
     if (!bound || !dv_str_eq(bound->kind, DV_STR("Pod")))
         return NULL;
-    return dv_embedded_get(making->kube->options.embedded, dv_kind(DV_KIND_POD), making->namespace,
-                           bound->name);
+    return find_object(making, DV_KIND_POD, bound->name);
 }
 
-/* Makes the token's user; a token for a pod also names the pod and its node. */
-static const struct dv_api_status *make_user(struct making *making)
+/* Binds to a pod, and to the node that it is on; that may be missing. */
+static const struct dv_api_status *bind_pod(struct making *making, const struct dv_object *object)
 {
-    const struct dv_api_bound_object_reference *bound = making->request->spec.bound_object_ref;
-    struct dv_api_user_info *user = &making->op.user;
-    const struct dv_api_status *failure;
-    const struct dv_object *object;
-    const struct dv_api_pod *pod;
+    const struct dv_api_pod *pod = object->value;
+    const struct dv_object *node;
 
-    user->username = dv_str_printf(making->arena, "system:serviceaccount:%.*s:%.*s",
-                                   DV_FMT(making->namespace), DV_FMT(making->name));
-    user->n_groups = 3;
-    user->groups = DV_NEW_ARRAY(making->arena, dv_str, user->n_groups);
-    user->groups[0] = DV_STR("system:serviceaccounts");
-    user->groups[1] =
-        dv_str_printf(making->arena, "system:serviceaccounts:%.*s", DV_FMT(making->namespace));
-    user->groups[2] = DV_STR(DV_GROUP_AUTHENTICATED);
-    if (!bound)
-        return NULL;
-    if (!dv_str_eq(bound->kind, DV_STR("Pod"))) /* of others it would not be seen when they end */
+    if (!dv_str_eq(pod->spec.service_account_name, making->name))
         return dv_status_bad_request(making->arena,
-                                     "cannot bind token to object of type /%.*s, Kind=%.*s",
-                                     DV_FMT(bound->api_version), DV_FMT(bound->kind));
-    object = find_pod(making);
-    failure = check_bound(making, bound, object);
-    if (failure)
-        return failure;
-    pod = object->value;
-    user->extra = DV_NEW_ARRAY(making->arena, struct dv_strs_entry, 3);
-    if (pod->spec.node_name.n)
-        add_extra(user, DV_EXTRA_NODE, pod->spec.node_name, making->arena);
-    add_extra(user, DV_EXTRA_POD_NAME, object->meta->name, making->arena);
-    add_extra(user, DV_EXTRA_POD_UID, object->meta->uid, making->arena);
+                                     "cannot bind token for serviceaccount \"%.*s\" to pod running "
+                                     "with different serviceaccount name.",
+                                     DV_FMT(making->name));
+    making->claims.pod = (struct dv_jwt_object){object->meta->name, object->meta->uid};
+    if (!pod->spec.node_name.n)
+        return NULL;
+    node = find_object(making, DV_KIND_NODE, pod->spec.node_name);
+    making->claims.node =
+        (struct dv_jwt_object){pod->spec.node_name, node ? node->meta->uid : DV_STR_NONE};
     return NULL;
 }
 
-static void set_status(struct making *making)
+static const struct dv_api_status *bind_to(struct making *making, enum dv_kind_id kind,
+                                           const struct dv_api_bound_object_reference *bound)
 {
-    making->request->status.token = making->op.secret;
-    making->request->status.expiration_timestamp =
-        (struct dv_time){.seconds = making->op.token->expires_s, .is_set = true};
+    struct dv_status_about about = {.kind = dv_kind(kind), .name = bound->name};
+    const struct dv_object *object = find_object(making, kind, bound->name);
+    const struct dv_api_status *failure = NULL;
+
+    if (!bound->name.n)
+        return dv_status_bad_request(making->arena, "Name parameter required.");
+    if (!object)
+        return dv_status_not_found(&about, making->arena);
+    if (kind == DV_KIND_POD)
+        failure = bind_pod(making, object);
+    else if (kind == DV_KIND_SECRET)
+        making->claims.secret = (struct dv_jwt_object){object->meta->name, object->meta->uid};
+    else
+        making->claims.node = (struct dv_jwt_object){object->meta->name, object->meta->uid};
+    about.what = bound->kind;
+    if (!failure && bound->uid.n && !dv_str_eq(bound->uid, object->meta->uid))
+        failure = dv_status_conflict(&about, making->arena,
+                                     "the UID in the bound object reference (%.*s) does not match "
+                                     "the UID in record. The object might have been deleted and "
+                                     "then recreated",
+                                     DV_FMT(bound->uid));
+    return failure;
+}
+
+static const struct dv_api_status *bind(struct making *making)
+{
+    static const struct {
+        dv_str name;
+        enum dv_kind_id kind;
+    } kinds[] = {
+        {DV_STR_INIT("Pod"),    DV_KIND_POD   },
+        {DV_STR_INIT("Secret"), DV_KIND_SECRET},
+        {DV_STR_INIT("Node"),   DV_KIND_NODE  },
+    };
+    const struct dv_api_bound_object_reference *bound = making->request->spec.bound_object_ref;
+    dv_str group, version;
+
+    if (!bound)
+        return NULL;
+    split_version(bound->api_version, &group, &version);
+    for (size_t i = 0; i < DV_COUNT(kinds); i++)
+        if (!group.n && dv_str_eq(bound->kind, kinds[i].name))
+            return bind_to(making, kinds[i].kind, bound);
+    return dv_status_bad_request(making->arena,
+                                 "cannot bind token to object of type %.*s/%.*s, Kind=%.*s",
+                                 DV_FMT(group), DV_FMT(version), DV_FMT(bound->kind));
+}
+
+/* ---- making it ---- */
+
+static bool is_for_api_alone(const struct making *making)
+{
+    const struct dv_api_token_request_spec *spec = &making->request->spec;
+    struct dv_strs own = dv_kube_audiences(making->kube);
+
+    for (size_t i = 0; i < spec->n_audiences; i++)
+        if (!dv_kube_is_among(&own, spec->audiences[i]))
+            return false;
+    return true;
+}
+
+static const struct dv_api_status *sign(struct making *making)
+{
+    struct dv_api_token_request *request = making->request;
+    struct dv_jwt_claims *claims = &making->claims;
+    char *id = dv_arena_alloc_raw(making->arena, DV_UUID_BYTES, 1);
+    int64_t now_s = dv_kube_now(making->kube).seconds;
+    bool is_extended =
+        claims->pod.name.n && making->lifetime_s == EXTENDED_FROM_S && is_for_api_alone(making);
+    struct dv_err err;
+
+    claims->issuer = DV_STR(DV_TOKEN_ISSUER);
+    claims->subject = dv_str_printf(making->arena, DV_USER_ACCOUNT_PREFIX "%.*s:%.*s",
+                                    DV_FMT(making->namespace), DV_FMT(making->name));
+    claims->namespace = making->namespace;
+    claims->audiences = (struct dv_strs){request->spec.audiences, request->spec.n_audiences};
+    claims->issued_s = claims->not_before_s = now_s;
+    claims->expires_s = now_s + (is_extended ? EXTENDED_S : making->lifetime_s);
+    claims->warn_after_s = is_extended ? now_s + making->lifetime_s : 0;
+    claims->id = dv_random_uuid(id);
+    request->status = (struct dv_api_token_request_status){0};
+    if (!dv_tokens_sign(making->kube->options.tokens, claims, making->arena, &request->status.token,
+                        &err))
+        return dv_status_from_err(&err, making->arena);
+    request->status.expiration_timestamp =
+        (struct dv_time){.seconds = now_s + making->lifetime_s, .is_set = true};
+    return NULL;
 }
 
 /* ---- for a client ---- */
 
-struct client_making {
-    struct making making;
-    struct dv_kube_call *call;
-};
-
-static void on_client_token(struct dv_token_op *op, const struct dv_err *err)
-{
-    struct client_making *client = DV_CONTAINER(op, struct client_making, making.op);
-
-    if (err) {
-        dv_kube_reply_token_error(client->call, op, err);
-        return;
-    }
-    set_status(&client->making);
-    dv_kube_reply_review(client->call, &token_kind, client->making.request);
-}
-
 void dv_kube_request_token(struct dv_kube_call *call)
 {
-    struct client_making *client = DV_NEW(call->arena, struct client_making);
-    struct making *making = &client->making;
+    struct making making = {.kube = call->kube,
+                            .namespace = call->route.namespace,
+                            .name = call->route.name,
+                            .arena = call->arena};
     const struct dv_api_status *failure;
-    dv_str node, driver;
     void *value;
 
     if (!dv_kube_read_review(call, &token_kind, &value))
         return;
-    client->call = call;
-    *making = (struct making){.kube = call->kube,
-                              .namespace = call->route.namespace,
-                              .name = call->route.name,
-                              .request = value,
-                              .arena = call->arena};
-    failure = prepare(making);
-    if (!failure && !dv_auth_check_token(&call->user, &making->request->spec, find_pod(making),
+    making.request = value;
+    failure = find_account(&making);
+    if (!failure && !dv_auth_check_token(&call->user, &making.request->spec, find_pod(&making),
                                          call->arena, &call->denial)) {
         dv_kube_reply_denial(call);
         return;
     }
     if (!failure)
-        failure = make_user(making);
-    if (failure) {
+        failure = check_request(&making);
+    if (!failure)
+        failure = bind(&making);
+    if (!failure)
+        failure = sign(&making);
+    if (failure)
         dv_kube_reply_status(call, failure);
-        return;
-    }
-    making->op.done = on_client_token;
-    making->op.is_by_node = dv_auth_scope(&call->user, &node, &driver) == DV_SCOPE_NODE;
-    dv_kube_make_token(call->kube, call->arena, &making->op);
+    else
+        dv_kube_reply_review(call, &token_kind, making.request);
 }
 
 /* ---- for this process: the node's own pods ---- */
 
-struct own_making {
-    struct making making;
-    struct dv_embedded_token *token;
-};
-
-static void on_own_token(struct dv_token_op *op, const struct dv_err *err)
-{
-    struct own_making *own = DV_CONTAINER(op, struct own_making, making.op);
-    struct dv_kube *kube = own->making.kube;
-
-    if (!err)
-        set_status(&own->making);
-    dv_embedded_token_made(own->token, err ? dv_status_from_err(err, own->token->arena) : NULL);
-    dv_kube_release(kube);
-}
-
 void dv_kube_make_own_token(void *ctx, struct dv_embedded_token *token)
 {
-    struct own_making *own = DV_NEW(token->arena, struct own_making);
+    struct making *making = DV_NEW(token->arena, struct making);
     const struct dv_api_status *failure;
 
-    own->token = token;
-    own->making = (struct making){.kube = ctx,
-                                  .namespace = token->namespace,
-                                  .name = token->name,
-                                  .request = token->request,
-                                  .arena = token->arena};
-    failure = prepare(&own->making);
+    *making = (struct making){.kube = ctx,
+                              .namespace = token->namespace,
+                              .name = token->name,
+                              .request = token->request,
+                              .arena = token->arena};
+    failure = find_account(making);
     if (!failure)
-        failure = make_user(&own->making);
-    if (failure) {
-        dv_embedded_token_made(token, failure);
-        return;
-    }
-    own->making.kube->n_calls++; /* it is open until the token is made */
-    own->making.op.done = on_own_token;
-    own->making.op.is_by_node = true;
-    dv_kube_make_token(own->making.kube, token->arena, &own->making.op);
+        failure = check_request(making);
+    if (!failure)
+        failure = bind(making);
+    if (!failure)
+        failure = sign(making);
+    dv_embedded_token_made(token, failure);
 }

@@ -116,8 +116,8 @@ static void list(struct dv_kube_call *call)
 
 /* ---- making one ---- */
 
-void dv_kube_reply_token_error(struct dv_kube_call *call, const struct dv_token_op *op,
-                               const struct dv_err *err)
+static void reply_error(struct dv_kube_call *call, const struct dv_token_op *op,
+                        const struct dv_err *err)
 {
     const dv_str resource = DV_STR_INIT("tokens");
 
@@ -134,7 +134,7 @@ static void on_created(struct dv_token_op *op, const struct dv_err *err)
     struct dv_json *answer;
 
     if (err) {
-        dv_kube_reply_token_error(call, op, err);
+        reply_error(call, op, err);
         return;
     }
     answer = describe(op->token, call->arena);

@@ -121,7 +121,11 @@ static void on_written(struct dv_request *op, const struct dv_api_status *failur
     struct dv_kube_call *call = op->ctx;
     bool is_new = op->verb == DV_VERB_CREATE || op->is_created;
 
-    if (is_done_well(call, failure))
+    if (!is_done_well(call, failure))
+        return;
+    if (op->subresource == DV_SUB_SCALE)
+        dv_kube_reply_scale(call, op->object);
+    else
         dv_kube_reply_written(call, is_new ? 201 : 200, op->object);
 }
 
@@ -147,6 +151,7 @@ static void start(struct dv_kube_call *call, enum dv_verb verb,
     op->size_bytes = call->request->body.n;
     op->gives_value = true; /* the body was read for this request alone */
     op->admit = dv_kube_admit;
+    op->judge = dv_kube_judge;
     op->is_authentic = dv_kube_is_request_authentic;
     op->ctx = call;
     if (!op->done)
@@ -275,7 +280,8 @@ static void update_decoded(struct dv_kube_call *call, void *value)
 
 void dv_kube_update(struct dv_kube_call *call)
 {
-    struct dv_body_kind kind = kind_of(&call->route);
+    struct dv_body_kind kind =
+        call->route.sub == DV_SUB_SCALE ? dv_kube_scale_kind : kind_of(&call->route);
 
     decode(call, &kind, "UpdateOptions", update_decoded);
 }
@@ -395,6 +401,7 @@ void dv_kube_patch(struct dv_kube_call *call)
 static bool tells_deleted(const struct dv_kind *kind)
 {
     return kind->id == DV_KIND_POD || kind->id == DV_KIND_SERVICE_ACCOUNT ||
+           kind->id == DV_KIND_RESOURCE_QUOTA || kind->id == DV_KIND_SERVICE ||
            dv_str_eq(kind->versions[0].group, DV_STR("resource.k8s.io"));
 }
 

@@ -23,7 +23,7 @@
 #include "serve/node_usage.h"
 #include "serve/serve.h"
 
-/* Of an answer that is made at once: metrics, and the configuration. */
+/* The longest answer that is made at once: metrics, and the configuration. */
 #define ANSWER_BYTES_MAX (64u << 20)
 /* Requests have no bodies. */
 #define BODY_BYTES_MAX 1024u

@@ -46,7 +46,7 @@ struct dv_node_check {
     enum dv_node_verdict verdict;
 };
 
-/* Both texts and the cluster must outlive it. */
+/* Makes what decides on the clients of this node. `cluster` and `node_name` must outlive it. */
 struct dv_node_auth *dv_node_auth_new(struct dv_loop *loop, struct dv_cluster *cluster,
                                       dv_str node_name);
 /* Gives up the questions that are under way; checks that wait end with DV_NODE_NOT_DECIDED.

@@ -19,7 +19,7 @@
 
 /* A command that takes longer is for /exec, whose client can be seen to leave. */
 #define COMMAND_S 600
-/* Both outputs together; an answer of the runtime is shorter. */
+/* The limit of both outputs together; an answer of the runtime is shorter. */
 #define OUTPUT_BYTES_MAX (32u << 20)
 
 /* A command that runs; in the arena of the call. */

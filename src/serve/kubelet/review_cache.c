@@ -9,7 +9,7 @@
 /* What an entry with a user of a few groups takes. */
 #define ENTRY_BYTES 512u
 
-/* In an arena of its own. */
+/* A review with its answer, in an arena of its own. */
 struct entry {
     struct dv_review_key key;
     struct dv_arena *arena;

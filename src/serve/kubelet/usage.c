@@ -92,7 +92,7 @@ static struct gathered *pod_of(struct dv_map *pods, dv_str uid, dv_str namespace
     return pod;
 }
 
-/* Of several instances of a container the newest counts. */
+/* Adds a container; of several instances of it the newest counts. */
 static void add_container(struct gathered *pod, const struct dv_usage_container *container,
                           struct dv_arena *arena)
 {

@@ -93,7 +93,7 @@ static void print_start(struct dv_buf *buf, const char *name, const struct owner
 
 enum level { OF_CONTAINERS, OF_NODE, OF_PODS };
 
-/* By name, as all pages of metrics are. */
+/* The families by name, as all pages of metrics have them. */
 static const struct {
     const char *name;
     const char *type;

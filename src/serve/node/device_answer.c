@@ -28,6 +28,7 @@
 #define GONE "gone"
 #define UNHEALTHY "unhealthy"
 #define TAINTED "tainted"
+#define BLOCKED "blocked"
 
 /* What a device is, from what is the matter with it ("" for nothing) and whether it is held. */
 static const char *state_of(const char *trouble, size_t n_holders)
@@ -59,8 +60,10 @@ static void count(NodeV1__DeviceCounts *counts, const char *trouble, NodeV1__Hol
         counts->gone++;
     } else if (strcmp(trouble, UNHEALTHY) == 0) {
         counts->unhealthy++;
-    } else {
+    } else if (strcmp(trouble, TAINTED) == 0) {
         counts->tainted++;
+    } else {
+        counts->blocked++;
     }
 }
 
@@ -72,6 +75,7 @@ static void add_counts(NodeV1__DeviceCounts *sum, const NodeV1__DeviceCounts *co
     sum->gone += counts->gone;
     sum->unhealthy += counts->unhealthy;
     sum->tainted += counts->tainted;
+    sum->blocked += counts->blocked;
     sum->leased += counts->leased;
     sum->held_bad += counts->held_bad;
     sum->offered += counts->offered;
@@ -248,6 +252,15 @@ static void add_taints(NodeV1__PoolDevice *device, const struct dv_pool_device *
     }
 }
 
+static void add_shortage(NodeV1__PoolDevice *device, const struct dv_pool_device *from,
+                         struct dv_arena *arena)
+{
+    device->shortage = dv_str_to_c(from->shortage, arena);
+    device->blocked_by = DV_NEW_ARRAY(arena, const char *, from->n_blocked_by);
+    for (size_t i = 0; i < from->n_blocked_by; i++)
+        device->blocked_by[device->n_blocked_by++] = dv_str_to_c(from->blocked_by[i], arena);
+}
+
 static NodeV1__Holder *new_claim_holder(const struct dv_pool_use *use, struct dv_arena *arena)
 {
     NodeV1__Holder *holder = DV_NEW(arena, NodeV1__Holder);
@@ -354,6 +367,9 @@ static NodeV1__PoolDevice *pool_device_message(const struct dv_node *node,
         device->trouble = UNHEALTHY;
     else if (from->n_taints > 0)
         device->trouble = TAINTED;
+    else if (from->shortage.n > 0)
+        device->trouble = BLOCKED;
+    add_shortage(device, from, arena);
     device->state = state_of(device->trouble, device->n_holders);
     return device;
 }

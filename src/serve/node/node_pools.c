@@ -19,6 +19,7 @@
 #include "cluster/cluster.h"
 #include "resource/resource.h"
 #include "resource/select.h"
+#include "serve/node/pool_counters.h"
 #include "serve/serve.h"
 
 /* Names of the API are shorter. */
@@ -81,7 +82,7 @@ static bool is_slice_here(const struct dv_node_pools *pools, const struct dv_obj
     for (size_t i = 0; i < spec->n_devices; i++)
         if (is_device_here(pools, spec, &spec->devices[i]))
             return true;
-    return false;
+    return spec->n_devices == 0 && spec->n_shared_counters > 0; /* of devices in other slices */
 }
 
 /* Whether the claim's devices are this node's, or any node's. */
@@ -239,6 +240,7 @@ struct listing {
     struct dv_arena *arena;
     struct dv_map by_key;      /* struct dv_pool_device */
     struct dv_map generations; /* of pools: int64_t */
+    struct dv_pool_counters counters;
     struct dv_buf key;
 };
 
@@ -280,7 +282,7 @@ static struct dv_pool_use *use_of(struct listing *listing, struct dv_pool_device
     return *place;
 }
 
-/* Of each pool only the newest generation counts. */
+/* Notes the newest generation of the slice's pool, since only its slices count. */
 static void note_generation(struct listing *listing, const struct dv_api_resource_slice_spec *spec)
 {
     int64_t *newest;
@@ -341,6 +343,9 @@ static void add_slice(struct listing *listing, const struct dv_api_resource_slic
 {
     if (!is_newest(listing, spec))
         return;
+    for (size_t i = 0; i < spec->n_shared_counters; i++)
+        dv_pool_counters_add(&listing->counters, spec->driver, spec->pool.name,
+                             &spec->shared_counters[i]);
     for (size_t i = 0; i < spec->n_devices; i++) {
         struct dv_pool_device *device;
 
@@ -429,6 +434,24 @@ static void add_prepared(struct listing *listing)
     }
 }
 
+/* Finds the devices that cannot be taken since others have what they share. */
+static void find_blocked(struct listing *listing)
+{
+    const struct dv_map_entry *entry;
+
+    for (int round = 0; round < 2; round++)
+        for (size_t at = 0; (entry = dv_map_next(&listing->by_key, &at)) != NULL;) {
+            struct dv_pool_device *device = entry->value;
+
+            if (!device->api || device->api->n_consumes_counters == 0)
+                continue;
+            if (round == 0 && device->uses)
+                dv_pool_counters_take(&listing->counters, device);
+            else if (round == 1 && !device->uses)
+                dv_pool_counters_find(&listing->counters, device);
+        }
+}
+
 static int compare(const void *a, const void *b)
 {
     const struct dv_pool_device *x = *(struct dv_pool_device *const *)a;
@@ -450,11 +473,13 @@ size_t dv_pool_devices(const struct dv_node *node, struct dv_arena *arena,
     dv_map_init(&listing.by_key);
     dv_map_init(&listing.generations);
     dv_buf_init(&listing.key, KEY_BYTES_MAX);
+    dv_pool_counters_init(&listing.counters, arena);
     if (node->pools) {
         add_slices(&listing);
         add_allocated(&listing);
     }
     add_prepared(&listing);
+    find_blocked(&listing);
     *devices = DV_NEW_ARRAY(arena, struct dv_pool_device *, listing.by_key.n);
     for (size_t at = 0; (entry = dv_map_next(&listing.by_key, &at)) != NULL;) {
         struct dv_pool_device *device = entry->value;
@@ -464,6 +489,7 @@ size_t dv_pool_devices(const struct dv_node *node, struct dv_arena *arena,
     }
     if (n > 1)
         qsort(*devices, n, sizeof(**devices), compare);
+    dv_pool_counters_fini(&listing.counters);
     dv_buf_fini(&listing.key);
     dv_map_fini(&listing.generations);
     dv_map_fini(&listing.by_key);

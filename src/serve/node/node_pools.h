@@ -31,6 +31,10 @@ struct dv_pool_device {
     struct dv_pool_use *uses;        /* without those with adminAccess, which hold nothing */
     const struct dv_api_device_taint **taints; /* that keep pods away: of the slice, and by rules */
     size_t n_taints;
+    /* Of one that is not held: the counter that is short, and devices that have it. */
+    dv_str shortage; /* empty: none is */
+    const dv_str *blocked_by;
+    size_t n_blocked_by;
 };
 
 /* Lists all devices by driver, pool and name; in `arena`, but for texts, which live until the next

@@ -76,22 +76,36 @@ size_t dv_serve_resources(const struct dv_node *node, struct dv_arena *arena,
 
 /* ---- pods ---- */
 
-static NodeV1__ResourceHealth *health_message(const struct dv_device_status *status,
-                                              struct dv_arena *arena)
+static NodeV1__ResourceHealth *new_health(dv_str name, size_t n_devices, struct dv_arena *arena)
 {
     NodeV1__ResourceHealth *resource = DV_NEW(arena, NodeV1__ResourceHealth);
 
     node_v1__resource_health__init(resource);
-    resource->resource = dv_str_to_c(status->resource, arena);
-    resource->devices = DV_NEW_ARRAY(arena, NodeV1__DeviceHealth *, status->n_ids);
-    for (size_t i = 0; i < status->n_ids; i++) {
-        NodeV1__DeviceHealth *device = DV_NEW(arena, NodeV1__DeviceHealth);
+    resource->resource = dv_str_to_c(name, arena);
+    resource->devices = DV_NEW_ARRAY(arena, NodeV1__DeviceHealth *, n_devices);
+    return resource;
+}
 
-        node_v1__device_health__init(device);
-        device->id = dv_str_to_c(status->ids[i], arena);
-        device->health = status->is_healthy[i] ? "Healthy" : "Unhealthy";
-        resource->devices[resource->n_devices++] = device;
-    }
+static void add_device_health(NodeV1__ResourceHealth *resource, dv_str id, const char *health,
+                              struct dv_arena *arena)
+{
+    NodeV1__DeviceHealth *device = DV_NEW(arena, NodeV1__DeviceHealth);
+
+    node_v1__device_health__init(device);
+    device->id = dv_str_to_c(id, arena);
+    device->health = health;
+    resource->devices[resource->n_devices++] = device;
+}
+
+/* Makes the health of the devices that a container has of a plugin's resource. */
+static NodeV1__ResourceHealth *plugin_health(const struct dv_device_status *status,
+                                             struct dv_arena *arena)
+{
+    NodeV1__ResourceHealth *resource = new_health(status->resource, status->n_ids, arena);
+
+    for (size_t i = 0; i < status->n_ids; i++)
+        add_device_health(resource, status->ids[i], status->is_healthy[i] ? "Healthy" : "Unhealthy",
+                          arena);
     return resource;
 }
 
@@ -99,19 +113,11 @@ static NodeV1__ResourceHealth *health_message(const struct dv_device_status *sta
 static NodeV1__ResourceHealth *claim_health(const struct dv_api_resource_status *status,
                                             struct dv_arena *arena)
 {
-    NodeV1__ResourceHealth *resource = DV_NEW(arena, NodeV1__ResourceHealth);
+    NodeV1__ResourceHealth *resource = new_health(status->name, status->n_resources, arena);
 
-    node_v1__resource_health__init(resource);
-    resource->resource = dv_str_to_c(status->name, arena);
-    resource->devices = DV_NEW_ARRAY(arena, NodeV1__DeviceHealth *, status->n_resources);
-    for (size_t i = 0; i < status->n_resources; i++) {
-        NodeV1__DeviceHealth *device = DV_NEW(arena, NodeV1__DeviceHealth);
-
-        node_v1__device_health__init(device);
-        device->id = dv_str_to_c(status->resources[i].resource_id, arena);
-        device->health = dv_str_to_c(status->resources[i].health, arena);
-        resource->devices[resource->n_devices++] = device;
-    }
+    for (size_t i = 0; i < status->n_resources; i++)
+        add_device_health(resource, status->resources[i].resource_id,
+                          dv_str_to_c(status->resources[i].health, arena), arena);
     return resource;
 }
 
@@ -157,7 +163,7 @@ static void add_health(NodeV1__PodStatus *pod, const struct dv_node *node,
         container->container = dv_str_to_c(spec->containers[i].name, arena);
         container->resources = DV_NEW_ARRAY(arena, NodeV1__ResourceHealth *, n + n_claimed);
         for (size_t k = 0; k < n; k++)
-            container->resources[container->n_resources++] = health_message(&statuses[k], arena);
+            container->resources[container->n_resources++] = plugin_health(&statuses[k], arena);
         for (size_t k = 0; k < n_claimed; k++)
             container->resources[container->n_resources++] = claim_health(&claimed[k], arena);
         pod->containers[pod->n_containers++] = container;

@@ -4,7 +4,8 @@
  * Those who watch the same list share it: it is made once, and each gets it when it has read the
  * one before. Making a long list takes the loop some milliseconds. So a turn makes one of them, a
  * job encodes it, and then there is a pause in proportion: however often something changes, and
- * however many watch, lists take a small part of the loop's time.
+ * however many watch, lists take a small part of the loop's time. A change that does not show in
+ * the list (several parts of the daemon tell of one change) sends nothing.
  *
  *     a change -> stale -> due (at once, or after the pause) -> made -> encoded -> sent to all
  *                   ^                                                      |
@@ -58,7 +59,8 @@ struct listing {
     struct dv_list watches;
     size_t n_watches;
     struct dv_h2_msg *newest; /* NULL when everybody has got it: a long one takes megabytes */
-    uint64_t version;         /* counts the lists that were made */
+    uint64_t version;         /* counts the lists that were made and differ from the one before */
+    uint64_t hash;            /* of the last one that was made */
     size_t n_behind;          /* watches that have not got the newest yet */
     uint64_t earliest_ms;     /* it is not made before this time */
     struct dv_timer timer;    /* ends the pause */
@@ -73,7 +75,8 @@ struct watch {
     struct listing *listing;
     struct dv_server_call *call;
     struct dv_link link;
-    uint64_t seen; /* the version that was sent last; 0: none */
+    uint64_t seen; /* the version that was sent last */
+    bool is_new;   /* it waits for its first list, which has to be made after it began */
 };
 
 static const ProtobufCMessage *make_devices(const struct listing *listing, struct dv_arena *arena)
@@ -171,15 +174,40 @@ static void on_cancelled(void *ctx, struct dv_server_call *call)
     end_watch(ctx, NULL);
 }
 
-/* Sends a list that was just made to all who watch. Takes the reference to `msg`. */
-static void send_all(struct listing *listing, struct dv_h2_msg *msg)
+/* Counts those that have not got the newest list, which may be the same one as before. */
+static size_t count_behind(struct listing *listing)
+{
+    size_t n = 0;
+
+    for (struct dv_link *link = listing->watches.head.next; link != &listing->watches.head;
+         link = link->next) {
+        struct watch *watch = DV_CONTAINER(link, struct watch, link);
+
+        if (watch->is_new)
+            watch->seen = listing->version - 1;
+        watch->is_new = false;
+        if (watch->seen != listing->version)
+            n++;
+    }
+    return n;
+}
+
+/* Sends a list that was just made to all who have not got the same one. Takes the reference to
+ * `msg`. */
+static void send_all(struct listing *listing, struct dv_h2_msg *msg, uint64_t hash)
 {
     struct dv_link *link = listing->watches.head.next;
 
     dv_h2_msg_unref(listing->newest);
     listing->newest = msg;
-    listing->version++;
-    listing->n_behind = listing->n_watches;
+    if (listing->version == 0 || hash != listing->hash)
+        listing->version++;
+    listing->hash = hash;
+    listing->n_behind = count_behind(listing);
+    if (listing->n_behind == 0) {
+        dv_h2_msg_unref(msg);
+        listing->newest = NULL;
+    }
     while (link != &listing->watches.head) {
         struct dv_link *next = link->next; /* taken first: a watch that fails leaves the list */
 
@@ -223,10 +251,10 @@ static void mark_stale(struct listing *listing)
         dv_timer_start(&listing->timer, loop, listing->earliest_ms, on_pause_ended);
 }
 
-static void finish_making(struct listing *listing, struct dv_h2_msg *msg)
+static void finish_making(struct listing *listing, struct dv_h2_msg *msg, uint64_t hash)
 {
     listing->n_holds++; /* the last watch may end while it is sent */
-    send_all(listing, msg);
+    send_all(listing, msg, hash);
     listing->n_holds--;
     if (listing->server && listing->is_stale)
         mark_stale(listing);
@@ -245,7 +273,7 @@ static void on_encoded(struct dv_serve_encoding *encoding, struct dv_h2_msg *msg
         free_if_unused(listing);
         return;
     }
-    finish_making(listing, msg);
+    finish_making(listing, msg, encoding->hash);
 }
 
 static void make_list(struct listing *listing)
@@ -262,7 +290,7 @@ static void make_list(struct listing *listing)
         struct dv_h2_msg *msg = dv_grpc_encode(message);
 
         dv_arena_free(arena);
-        finish_making(listing, msg);
+        finish_making(listing, msg, dv_serve_hash(msg));
         return;
     }
     assert(!listing->is_encoding); /* the job has the one arena of the listing */
@@ -334,7 +362,8 @@ static void start_watch(struct dv_node_server *server, struct dv_server_call *ca
         dv_list_push(listings, &watch->listing->link);
     }
     watch->call = call;
-    watch->seen = watch->listing->version; /* it gets the next one, which is made for it */
+    watch->seen = watch->listing->version;
+    watch->is_new = true;
     dv_list_push(&watch->listing->watches, &watch->link);
     watch->listing->n_watches++;
     dv_server_call_on_cancel(call, on_cancelled, watch);

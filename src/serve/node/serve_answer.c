@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/map.h"
 #include "base/num.h"
 #include "base/str.h"
 #include "claim/claim.h"
@@ -35,11 +36,17 @@ bool dv_serve_is_short(const struct dv_arena *arena)
     return dv_arena_size_bytes(arena) <= SHORT_BYTES_MAX;
 }
 
+uint64_t dv_serve_hash(struct dv_h2_msg *msg)
+{
+    return dv_hash((dv_str){dv_h2_msg_data(msg), dv_h2_msg_size(msg)});
+}
+
 static void run_encoding(struct dv_work *work)
 {
     struct dv_serve_encoding *encoding = DV_CONTAINER(work, struct dv_serve_encoding, work);
 
     encoding->encoded = dv_grpc_encode(encoding->message);
+    encoding->hash = dv_serve_hash(encoding->encoded);
     dv_arena_free(encoding->arena);
     encoding->arena = NULL;
 }

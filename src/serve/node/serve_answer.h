@@ -39,12 +39,16 @@ struct dv_serve_encoding {
     /* `msg` is the receiver's. It is NULL, and `err` set, when the job was dropped. */
     void (*done)(struct dv_serve_encoding *encoding, struct dv_h2_msg *msg,
                  const struct dv_err *err);
+    uint64_t hash; /* of what was encoded: valid in `done` */
     /* private */
     struct dv_work work;
     const struct ProtobufCMessage *message;
     struct dv_arena *arena;
     struct dv_h2_msg *encoded;
 };
+
+/* Hashes the bytes of an encoded message. */
+uint64_t dv_serve_hash(struct dv_h2_msg *msg);
 
 /* Takes `arena`, which holds the message and all its texts. */
 void dv_serve_encode(struct dv_serve_encoding *encoding, struct dv_loop *loop,

@@ -152,7 +152,7 @@ static void add_names(const struct dv_api_resource *resource, struct dv_buf *buf
         }
         dv_buf_add_char(buf, ']');
     }
-    if (kind->id == DV_KIND_POD)
+    if (kind->is_in_all)
         dv_buf_add_c(buf, ",\"categories\":[\"all\"]");
 }
 
@@ -296,12 +296,14 @@ void dv_discovery_aggregated(bool is_core, struct dv_arena *arena, struct dv_buf
 
 void dv_discovery_paths(struct dv_buf *buf)
 {
-    static const char *const others[] = {"/healthz",    "/livez",  "/metrics", "/openapi/v2",
-                                         "/openapi/v3", "/readyz", "/version"};
+    static const char *const others[] = {"/healthz",    "/livez",      "/metrics",
+                                         "/openapi/v2", "/openapi/v3", "/openid/v1/jwks",
+                                         "/readyz",     "/version"};
     size_t n;
     const struct dv_api_group *groups = dv_api_groups(&n);
 
-    dv_buf_add_c(buf, "{\"paths\":[\"/api\",\"/api/v1\",\"/apis\"");
+    dv_buf_add_c(
+        buf, "{\"paths\":[\"/.well-known/openid-configuration\",\"/api\",\"/api/v1\",\"/apis\"");
     for (size_t i = 0; i < n; i++) {
         dv_buf_printf(buf, ",\"/apis/%.*s\"", DV_FMT(groups[i].name));
         for (size_t k = 0; k < groups[i].n_versions; k++)

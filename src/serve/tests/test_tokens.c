@@ -226,7 +226,7 @@ static void there_are_so_many_tokens(void **state)
 
 /* ---- shares ---- */
 
-/* As a TokenRequest for a pod has it. */
+/* As a token for a pod had it before tokens were signed. */
 static struct dv_api_user_info user_of_pod(struct fixture *fixture, const char *node,
                                            const char *pod)
 {
@@ -272,7 +272,6 @@ static void begin_for_pod(struct fixture *fixture, const char *node, const char 
 {
     fixture->op = (struct dv_token_op){.user = user_of_pod(fixture, node, pod),
                                        .lifetime_s = 600,
-                                       .is_by_node = true,
                                        .is_bound_there = is_not_of_gone_pod,
                                        .ctx = gone,
                                        .arena = fixture->arena,
@@ -281,40 +280,23 @@ static void begin_for_pod(struct fixture *fixture, const char *node, const char 
     dv_tokens_create(fixture->tokens, &fixture->op);
 }
 
-static void check_for_pod(struct fixture *fixture, const char *node, const char *pod,
-                          const char *gone, const char *why)
-{
-    begin_for_pod(fixture, node, pod, gone);
-    wait_done(fixture);
-    assert_int_equal(fixture->code, why ? DV_RESOURCE_EXHAUSTED : DV_OK);
-    assert_int_equal(fixture->op.is_over_quota, why != NULL);
-    if (why)
-        assert_non_null(strstr(fixture->why, why));
-}
-
-static void a_pod_and_a_node_have_their_share(void **state)
+/* Those that were made before tokens were signed. */
+static void tokens_of_pods_that_are_gone_make_room(void **state)
 {
     struct fixture *fixture = *state;
-    char pod[16];
 
-    fill_pod(fixture, "n1", "p0", 99);
-    check_for_pod(fixture, "n1", "p0", "", NULL);
-    check_for_pod(fixture, "n1", "p0", "", "quota: pod \"p0\" has 100 of 100 tokens: wait");
-    for (int i = 1; i < 10; i++) {
-        (void)snprintf(pod, sizeof(pod), "p%d", i);
-        fill_pod(fixture, "n1", pod, 100);
-    }
-    check_for_pod(fixture, "n1", "q", "", "the pods of node \"n1\" have 1000 of 1000 tokens: wait");
-    check_for_pod(fixture, "n2", "q", "", NULL); /* others are not concerned */
-    check_for_pod(fixture, "n1", "q", "p3", NULL);
-    assert_int_equal(count_tokens(fixture), 1000 + 1 - 16 + 1);
-    check_for_pod(fixture, "n1", "p0", "p3", "pod \"p0\" has 100 of 100");
+    fill_pod(fixture, "n1", "p", 8900);
+    fill_pod(fixture, "n1", "gone", 100);
+    begin_for_pod(fixture, "n1", "p", "gone");
+    wait_done(fixture);
+    assert_int_equal(fixture->code, DV_OK);
+    assert_int_equal(count_tokens(fixture), 9000 - 16 + 1);
 }
 
 static void on_other_done(struct dv_token_op *op, const struct dv_err *err)
 {
     (void)op;
-    assert_err(err, DV_RESOURCE_EXHAUSTED, "100 of 100");
+    assert_err(err, DV_RESOURCE_EXHAUSTED, "there are 9000 of 9000 tokens: wait");
 }
 
 static bool is_over_quota(void *ctx)
@@ -328,17 +310,15 @@ static void what_is_being_made_counts(void **state)
     struct fixture *fixture = *state;
     struct dv_token_op other;
 
-    fill_pod(fixture, "n1", "p", 99);
+    fill_pod(fixture, "n1", "p", 8999);
     begin_for_pod(fixture, "n1", "p", "");
-    other = (struct dv_token_op){.user = user_of_pod(fixture, "n1", "p"),
-                                 .is_by_node = true,
-                                 .arena = fixture->arena,
-                                 .done = on_other_done};
+    other = (struct dv_token_op){
+        .user = user_of_pod(fixture, "n1", "p"), .arena = fixture->arena, .done = on_other_done};
     dv_tokens_create(fixture->tokens, &other);
     wait_done(fixture);
     assert_int_equal(fixture->code, DV_OK);
     assert_true(dv_loop_run_until(fixture->loop, is_over_quota, &other, 5000));
-    assert_int_equal(count_tokens(fixture), 100);
+    assert_int_equal(count_tokens(fixture), 9000);
 }
 
 /* ---- what goes on with a token ---- */
@@ -433,7 +413,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_token_that_is_not_durable_is_none, begin, end),
         cmocka_unit_test_setup_teardown(fixed_tokens_are_not_stored, begin, end),
         cmocka_unit_test_setup_teardown(there_are_so_many_tokens, begin, end),
-        cmocka_unit_test_setup_teardown(a_pod_and_a_node_have_their_share, begin, end),
+        cmocka_unit_test_setup_teardown(tokens_of_pods_that_are_gone_make_room, begin, end),
         cmocka_unit_test_setup_teardown(what_is_being_made_counts, begin, end),
         cmocka_unit_test_setup_teardown(what_uses_a_token_ends_with_it, begin, end),
         cmocka_unit_test_setup_teardown(what_uses_a_token_ends_with_its_time, begin, end),

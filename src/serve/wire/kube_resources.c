@@ -21,6 +21,10 @@ static const struct dv_api_group groups[] = {
     {DV_STR_INIT("policy"),                only_v1,           1},
     {DV_STR_INIT(DV_RBAC_GROUP),           only_v1,           1},
     {DV_STR_INIT("storage.k8s.io"),        only_v1,           1},
+    {DV_STR_INIT(DV_ADMISSION_GROUP),      only_v1,           1},
+    {DV_STR_INIT("scheduling.k8s.io"),     only_v1,           1},
+    {DV_STR_INIT("discovery.k8s.io"),      only_v1,           1},
+    {DV_STR_INIT(DV_NETWORKING_GROUP),     only_v1,           1},
     {DV_STR_INIT("coordination.k8s.io"),   only_v1,           1},
     {DV_STR_INIT("node.k8s.io"),           only_v1,           1},
     {DV_STR_INIT("resource.k8s.io"),       resource_versions, 4},
@@ -165,12 +169,21 @@ static void add_kind(resource_vec *found, const struct dv_kind *kind,
     if (kind->id == DV_KIND_NAMESPACE) /* namespaces cannot be deleted as a collection */
         resource.verbs &= ~(unsigned)DV_CAN_DELETE_COLLECTION;
     *dv_vec_add_in(found, arena) = resource;
-    if (!kind->has_status)
-        return;
-    resource.subresource = DV_STR("status");
     resource.singular = DV_STR_NONE;
     resource.verbs = DV_CAN_GET | DV_CAN_PATCH | DV_CAN_UPDATE;
-    *dv_vec_add_in(found, arena) = resource;
+    if (kind->has_status) {
+        resource.subresource = DV_STR("status");
+        *dv_vec_add_in(found, arena) = resource;
+    }
+    if (kind->has_scale)
+        *dv_vec_add_in(found, arena) =
+            (struct dv_api_resource){.name = kind->plural,
+                                     .subresource = DV_STR("scale"),
+                                     .kind = DV_STR("Scale"),
+                                     .kind_group = DV_STR("autoscaling"),
+                                     .kind_version = DV_STR("v1"),
+                                     .is_namespaced = kind->is_namespaced,
+                                     .verbs = resource.verbs};
 }
 
 /* Adds the kinds of the group that have no objects. */

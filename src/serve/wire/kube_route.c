@@ -106,6 +106,10 @@ static bool find_subresource(struct dv_route *route)
         route->sub = DV_SUB_STATUS;
         return route->kind->has_status;
     }
+    if (dv_str_eq(route->subresource, DV_STR("scale"))) {
+        route->sub = DV_SUB_SCALE;
+        return route->kind->has_scale;
+    }
     for (size_t i = 0; i < DV_COUNT(known); i++)
         if (known[i].kind == route->kind->id && dv_str_eq(known[i].name, route->subresource)) {
             route->sub = known[i].sub;
@@ -249,6 +253,17 @@ static void parse_openapi(const struct segments *s, struct dv_route *route)
     }
 }
 
+/* Parses what is told about signed tokens. */
+static void parse_openid(const struct segments *s, struct dv_route *route)
+{
+    if (s->n == 2 && dv_str_eq(s->v[0], DV_STR(".well-known")) &&
+        dv_str_eq(s->v[1], DV_STR("openid-configuration")))
+        route->what = DV_ROUTE_ISSUER;
+    else if (s->n == 3 && dv_str_eq(s->v[0], DV_STR("openid")) &&
+             dv_str_eq(s->v[1], DV_STR("v1")) && dv_str_eq(s->v[2], DV_STR("jwks")))
+        route->what = DV_ROUTE_KEYS;
+}
+
 static void parse_page(const struct segments *s, struct dv_route *route)
 {
     static const struct {
@@ -322,6 +337,8 @@ void dv_route_parse(dv_str path, struct dv_arena *arena, struct dv_route *route)
         parse_openapi(&s, route);
     else if (dv_str_eq(s.v[0], DV_STR("davit")))
         parse_own(&s, route);
+    else if (dv_str_eq(s.v[0], DV_STR(".well-known")) || dv_str_eq(s.v[0], DV_STR("openid")))
+        parse_openid(&s, route);
     else
         parse_page(&s, route);
 }

@@ -28,10 +28,15 @@ enum dv_route_what {
     DV_ROUTE_REVIEW,     /* a review of type `review` */
     DV_ROUTE_LOG,        /* pods/NAME/log */
     DV_ROUTE_STREAM,     /* pods/NAME/exec, /attach, /portforward */
+    DV_ROUTE_ISSUER,     /* /.well-known/openid-configuration */
+    DV_ROUTE_KEYS,       /* /openid/v1/jwks */
     DV_ROUTE_TOKENS,     /* /davit/v1/tokens, with `name` when it is one of them */
     DV_ROUTE_NODE,       /* /davit/v1/node */
     DV_ROUTE_EXPLAIN,    /* /davit/v1/explain/pods/NAMESPACE/NAME, or claims: `kind` */
 };
+
+/* The group of NetworkPolicies and Ingresses, which are not taken. */
+#define DV_NETWORKING_GROUP "networking.k8s.io"
 
 /* Resources that are only posted and answered, and never stored. */
 enum dv_review {
