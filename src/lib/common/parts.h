@@ -14,7 +14,7 @@ struct dv_lib_parts {
     void (*all_closed)(struct dv_lib_parts *parts);
 };
 
-/* The owner is the first part. */
+/* Begins to count; the owner is the first part. */
 void dv_lib_parts_init(struct dv_lib_parts *parts, struct dv_loop *loop,
                        void (*all_closed)(struct dv_lib_parts *parts));
 void dv_lib_parts_add(struct dv_lib_parts *parts);

@@ -10,12 +10,12 @@
 #include "proto/registration_v1.pb-c.h"
 
 /* An agent never opens its stream anew; it registers again only when it finds a new file. After a
- * lost stream we wait, because an agent that starts finds the old file too, and then make one. */
+ * lost stream we wait, because an agent that starts finds the old file too, and then make one. The
+ * pauses grow while agents watch and leave without a word; once one has accepted us they begin
+ * anew, so that an agent that is restarted again and again is not kept waiting. */
 #define BACKOFF_FIRST_MS 5000u
 #define BACKOFF_MAX_MS 120000u
 #define BACKOFF_JITTER_PER_MILLE 200u
-/* After a stream that lasted this long the pauses begin anew. */
-#define GOOD_STREAM_MS 60000u
 /* The time between the agent's GetInfo and its stream: the agent's own steps take up to 16 s. */
 #define WATCH_TIMEOUT_MS 30000u
 
@@ -74,6 +74,7 @@ static void handle_notify(void *ctx, struct dv_server_call *call, dv_str request
         return;
     }
     if (status->plugin_registered) {
+        registry->backoff_ms = BACKOFF_FIRST_MS;
         dv_server_call_reply(call, dv_grpc_encode(&response.base));
         options->registered(options->ctx);
         return;
@@ -108,17 +109,12 @@ void dv_lib_registry_close(struct dv_lib_registry *registry)
 
 void dv_lib_registry_watched(struct dv_lib_registry *registry)
 {
-    uint64_t now_ms = dv_loop_now_ms(registry->parts->loop);
     struct dv_err err;
 
     if (registry->options.streams->n > 0) {
-        if (registry->options.streams->n == 1)
-            registry->watched_ms = now_ms;
         dv_timer_cancel(&registry->timer);
         return;
     }
-    if (now_ms - registry->watched_ms >= GOOD_STREAM_MS)
-        registry->backoff_ms = BACKOFF_FIRST_MS;
     set_timer(registry, dv_jitter(registry->backoff_ms, BACKOFF_JITTER_PER_MILLE));
     registry->backoff_ms = dv_u64_min(registry->backoff_ms * 2, BACKOFF_MAX_MS);
     (void)dv_fail(&err, DV_UNAVAILABLE, "the agent watches no more");

@@ -37,7 +37,6 @@ struct dv_lib_registry {
     struct dv_lib_registry_options options; /* texts are borrowed */
     struct dv_timer timer;                  /* set while an agent should be coming or watching */
     uint64_t backoff_ms;
-    uint64_t watched_ms; /* since when somebody watches */
 };
 
 /* The methods of pluginregistration.Registration; their ctx is a struct dv_lib_registry. */

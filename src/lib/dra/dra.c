@@ -26,71 +26,72 @@ static void tell(struct davit_dra *dra, struct davit_dra_event event, dv_str poo
         options->event(options->ctx, &event); /* last: the callee may close everything */
 }
 
-static void tell_way(struct dv_lib_dra_way *way, enum davit_dra_event_kind kind,
-                     const struct dv_err *err, uint64_t retry_ms)
+static void tell_endpoint(struct dv_lib_dra_endpoint *endpoint, enum davit_dra_event_kind kind,
+                          const struct dv_err *err, uint64_t retry_ms)
 {
-    tell(way->dra,
-         (struct davit_dra_event){.kind = kind, .socket = way->path.p, .retry_ms = retry_ms},
+    tell(endpoint->dra,
+         (struct davit_dra_event){.kind = kind, .socket = endpoint->path.p, .retry_ms = retry_ms},
          DV_STR_NONE, err);
 }
 
-static void open_way(struct dv_lib_dra_way *way);
+static void open_endpoint(struct dv_lib_dra_endpoint *endpoint);
 
 static void on_serving(void *ctx)
 {
-    struct dv_lib_dra_way *way = ctx;
-    struct davit_dra *dra = way->dra;
+    struct dv_lib_dra_endpoint *endpoint = ctx;
+    struct davit_dra *dra = endpoint->dra;
 
     dv_log(DV_LOG_INFO, "driver: serving", DV_F_STR("driver", dra->name),
-           DV_F_STR("socket", way->path));
-    if (!dra->registry_way.is_open)
-        open_way(&dra->registry_way);
-    tell_way(way, DAVIT_DRA_SERVING, NULL, 0);
+           DV_F_STR("socket", endpoint->path));
+    if (!dra->registry_endpoint.is_open)
+        open_endpoint(&dra->registry_endpoint);
+    tell_endpoint(endpoint, DAVIT_DRA_SERVING, NULL, 0);
 }
 
 static void on_failed(void *ctx, const struct dv_err *err, uint64_t retry_ms)
 {
-    struct dv_lib_dra_way *way = ctx;
+    struct dv_lib_dra_endpoint *endpoint = ctx;
 
-    dv_log(DV_LOG_WARN, "driver: failed; trying again", DV_F_STR("driver", way->dra->name),
-           DV_F_STR("socket", way->path), DV_F_ERR(err), DV_F_U64("retry_ms", retry_ms));
-    tell_way(way, DAVIT_DRA_PROBLEM, err, retry_ms);
+    dv_log(DV_LOG_WARN, "driver: failed; trying again", DV_F_STR("driver", endpoint->dra->name),
+           DV_F_STR("socket", endpoint->path), DV_F_ERR(err), DV_F_U64("retry_ms", retry_ms));
+    tell_endpoint(endpoint, DAVIT_DRA_PROBLEM, err, retry_ms);
 }
 
 static void on_registered(void *ctx)
 {
-    struct dv_lib_dra_way *way = ctx;
+    struct dv_lib_dra_endpoint *endpoint = ctx;
 
-    dv_log(DV_LOG_INFO, "driver: registered", DV_F_STR("driver", way->dra->name),
-           DV_F_STR("socket", way->path));
-    tell_way(way, DAVIT_DRA_REGISTERED, NULL, 0);
+    dv_log(DV_LOG_INFO, "driver: registered", DV_F_STR("driver", endpoint->dra->name),
+           DV_F_STR("socket", endpoint->path));
+    tell_endpoint(endpoint, DAVIT_DRA_REGISTERED, NULL, 0);
 }
 
 static void on_refused(void *ctx, const struct dv_err *err)
 {
-    struct dv_lib_dra_way *way = ctx;
+    struct dv_lib_dra_endpoint *endpoint = ctx;
 
     dv_log(DV_LOG_WARN, "driver: not registered; the agent tries again",
-           DV_F_STR("driver", way->dra->name), DV_F_STR("socket", way->path), DV_F_ERR(err));
-    tell_way(way, DAVIT_DRA_PROBLEM, err, 0);
+           DV_F_STR("driver", endpoint->dra->name), DV_F_STR("socket", endpoint->path),
+           DV_F_ERR(err));
+    tell_endpoint(endpoint, DAVIT_DRA_PROBLEM, err, 0);
 }
 
 static void on_lost(void *ctx, const struct dv_err *err)
 {
-    struct dv_lib_dra_way *way = ctx;
+    struct dv_lib_dra_endpoint *endpoint = ctx;
 
-    dv_log(DV_LOG_INFO, "driver: serving anew", DV_F_STR("driver", way->dra->name),
-           DV_F_STR("socket", way->path), DV_F_ERR(err));
-    if (way == &way->dra->service_way || way->dra->service_way.path.n == 0)
-        dv_lib_health_lost(&way->dra->health, err);
-    tell_way(way, DAVIT_DRA_LOST, err, 0);
+    dv_log(DV_LOG_INFO, "driver: serving anew", DV_F_STR("driver", endpoint->dra->name),
+           DV_F_STR("socket", endpoint->path), DV_F_ERR(err));
+    if (endpoint == &endpoint->dra->service_endpoint || endpoint->dra->service_endpoint.path.n == 0)
+        dv_lib_health_lost(&endpoint->dra->health, err);
+    tell_endpoint(endpoint, DAVIT_DRA_LOST, err, 0);
 }
 
 static void on_dir_changed(void *ctx, dv_str name)
 {
-    struct dv_lib_dra_way *way = ctx;
+    struct dv_lib_dra_endpoint *endpoint = ctx;
 
-    dv_lib_socket_check(&way->socket, name);
+    dv_lib_socket_check(&endpoint->socket, name);
 }
 
 static void on_published(void *ctx, dv_str pool)
@@ -121,30 +122,31 @@ static void on_not_published(void *ctx, dv_str pool, const struct dv_err *err, u
 
 /* ---- opening ---- */
 
-static void open_way(struct dv_lib_dra_way *way)
+static void open_endpoint(struct dv_lib_dra_endpoint *endpoint)
 {
     struct dv_lib_socket_options options = {
-        .path = way->path,
-        .own_dir = way == &way->dra->service_way ? way->dir_path : DV_STR_NONE,
-        .services = way->services,
-        .n_services = way->n_services,
+        .path = endpoint->path,
+        .own_dir = endpoint == &endpoint->dra->service_endpoint ? endpoint->dir_path : DV_STR_NONE,
+        .services = endpoint->services,
+        .n_services = endpoint->n_services,
         .serving = on_serving,
         .lost = on_lost,
         .failed = on_failed,
-        .ctx = way,
+        .ctx = endpoint,
     };
 
-    way->is_open = true;
-    dv_lib_dir_open(&way->dir, &way->dra->parts, way->dir_path, on_dir_changed, way);
-    dv_lib_socket_open(&way->socket, &way->dra->parts, &options);
+    endpoint->is_open = true;
+    dv_lib_dir_open(&endpoint->dir, &endpoint->dra->parts, endpoint->dir_path, on_dir_changed,
+                    endpoint);
+    dv_lib_socket_open(&endpoint->socket, &endpoint->dra->parts, &options);
 }
 
 static void add_service(struct davit_dra *dra, const struct dv_method *methods, size_t n_methods)
 {
-    struct dv_lib_dra_way *way =
-        dra->service_way.path.n > 0 ? &dra->service_way : &dra->registry_way;
+    struct dv_lib_dra_endpoint *endpoint =
+        dra->service_endpoint.path.n > 0 ? &dra->service_endpoint : &dra->registry_endpoint;
 
-    way->services[way->n_services++] = (struct dv_service){methods, n_methods, dra};
+    endpoint->services[endpoint->n_services++] = (struct dv_service){methods, n_methods, dra};
 }
 
 /* Adds the services in the order of preference: an agent takes the first that it knows. */
@@ -169,17 +171,17 @@ static void add_services(struct davit_dra *dra)
 
 static void open_sockets(struct davit_dra *dra)
 {
-    struct dv_lib_dra_way *way = &dra->registry_way;
+    struct dv_lib_dra_endpoint *endpoint = &dra->registry_endpoint;
     struct dv_lib_registry_options options = {
         .type = DV_STR("DRAPlugin"),
         .name = dra->name,
-        .endpoint = dra->service_way.path,
+        .endpoint = dra->service_endpoint.path,
         .versions = dra->versions,
-        .socket = &way->socket,
+        .socket = &endpoint->socket,
         .registered = on_registered,
         .refused = on_refused,
         .lost = on_lost,
-        .ctx = way,
+        .ctx = endpoint,
     };
 
     if (dra->options.flags & DAVIT_DRA_PUBLISH_ONLY)
@@ -187,9 +189,9 @@ static void open_sockets(struct davit_dra *dra)
     add_services(dra);
     options.n_versions = dra->n_versions;
     dv_lib_registry_open(&dra->registry, &dra->parts, &options);
-    way->services[way->n_services++] =
+    endpoint->services[endpoint->n_services++] =
         (struct dv_service){dv_lib_registry_methods, dv_lib_n_registry_methods, &dra->registry};
-    open_way(dra->service_way.path.n > 0 ? &dra->service_way : way);
+    open_endpoint(dra->service_endpoint.path.n > 0 ? &dra->service_endpoint : endpoint);
 }
 
 static bool open_cluster(struct davit_dra *dra, struct dv_err *err)
@@ -271,7 +273,7 @@ struct davit_dra *dv_lib_dra_open(struct davit_driver *driver,
     dra->driver = driver;
     dra->arena = dv_arena_new();
     dra->cluster = cluster;
-    dra->service_way.dra = dra->registry_way.dra = dra;
+    dra->service_endpoint.dra = dra->registry_endpoint.dra = dra;
     dv_list_push(&driver->dras, &dra->link);
     dv_lib_parts_init(&dra->parts, driver->loop, free_dra);
     dv_lib_rpcs_init(&dra->rpcs);
@@ -306,12 +308,12 @@ struct davit_dra *davit_dra_open(struct davit_driver *driver,
 
 /* ---- closing ---- */
 
-static void close_way(struct dv_lib_dra_way *way)
+static void close_endpoint(struct dv_lib_dra_endpoint *endpoint)
 {
-    if (!way->is_open)
+    if (!endpoint->is_open)
         return;
-    dv_lib_dir_close(&way->dir);
-    dv_lib_socket_close(&way->socket);
+    dv_lib_dir_close(&endpoint->dir);
+    dv_lib_socket_close(&endpoint->socket);
 }
 
 void davit_dra_close(struct davit_dra *dra)
@@ -322,8 +324,8 @@ void davit_dra_close(struct davit_dra *dra)
     dv_lib_dra_jobs_close(&dra->jobs);
     dv_lib_health_close(&dra->health);
     dv_lib_registry_close(&dra->registry);
-    close_way(&dra->registry_way);
-    close_way(&dra->service_way);
+    close_endpoint(&dra->registry_endpoint);
+    close_endpoint(&dra->service_endpoint);
     dv_lib_publisher_close(&dra->publisher);
     if (dra->remote) {
         dv_lib_parts_add(&dra->parts);

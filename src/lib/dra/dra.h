@@ -29,7 +29,7 @@ struct dv_remote;
 #define DV_LIB_DRA_SERVICES_MAX 4u
 
 /* One socket of a driver, in a watched directory. */
-struct dv_lib_dra_way {
+struct dv_lib_dra_endpoint {
     struct davit_dra *dra;
     dv_str path; /* empty: not used */
     dv_str dir_path;
@@ -53,8 +53,8 @@ struct davit_dra {
     struct dv_cluster *cluster;
     struct dv_lib_rpcs rpcs;
     struct dv_lib_dra_jobs jobs;
-    struct dv_lib_dra_way service_way; /* opened first: who is registered is served */
-    struct dv_lib_dra_way registry_way;
+    struct dv_lib_dra_endpoint service_endpoint; /* opened first: who is registered is served */
+    struct dv_lib_dra_endpoint registry_endpoint;
     struct dv_lib_registry registry;
     const char *versions[DV_LIB_DRA_SERVICES_MAX];
     size_t n_versions;

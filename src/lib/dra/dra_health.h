@@ -33,7 +33,7 @@ void dv_lib_health_fini(struct dv_lib_health *health);
 
 /* Takes the call as a stream. */
 void dv_lib_health_watch(struct dv_lib_health *health, struct dv_server_call *call);
-/* See davit_dra_set_health. */
+/* Does what davit_dra_set_health does. */
 DV_CHECKED bool dv_lib_health_set(struct dv_lib_health *health,
                                   const struct davit_dra_device_health *devices, size_t n,
                                   struct dv_err *err);

@@ -119,16 +119,17 @@ static bool make_paths(struct davit_dra *dra, dv_str *lock_path, struct dv_err *
                                  options->instance);
     if (socket.n == 0)
         socket = dv_str_printf(arena, "dra%s%s.sock", has_instance ? "-" : "", options->instance);
-    dra->registry_way.dir_path = dv_str_from_c(options->registry_dir);
-    dra->service_way.dir_path = dv_str_from_c(options->plugin_dir);
+    dra->registry_endpoint.dir_path = dv_str_from_c(options->registry_dir);
+    dra->service_endpoint.dir_path = dv_str_from_c(options->plugin_dir);
     *lock_path = has_instance && !(options->flags & DAVIT_DRA_PARALLEL)
                      ? dv_str_printf(arena, "%s/serialize.lock", options->lock_dir)
                      : DV_STR_NONE;
-    if (!dv_lib_path_join(dra->registry_way.dir_path, registry, arena, &dra->registry_way.path,
-                          err))
+    if (!dv_lib_path_join(dra->registry_endpoint.dir_path, registry, arena,
+                          &dra->registry_endpoint.path, err))
         return false;
     return options->flags & DAVIT_DRA_ONE_SOCKET ||
-           dv_lib_path_join(dra->service_way.dir_path, socket, arena, &dra->service_way.path, err);
+           dv_lib_path_join(dra->service_endpoint.dir_path, socket, arena,
+                            &dra->service_endpoint.path, err);
 }
 
 bool dv_lib_dra_settle(struct davit_dra *dra, const struct davit_dra_options *from,

@@ -126,6 +126,39 @@ static void a_socket_that_nobody_watches_any_more_is_made_anew(void **state)
     assert_str(dv_buf_str(&node->events), "serving;lost;lost;serving;");
 }
 
+/* The agent is there again on the socket that was made last. */
+static void come_back(struct node *node)
+{
+    node_disconnect(node);
+    node_connect(node, node->registry_path);
+}
+
+/* An agent that has accepted the plugin was right: what became of those before it does not count.
+ */
+static void pauses_begin_anew_when_an_agent_has_accepted(void **state)
+{
+    struct node *node = *state;
+    struct probe probe;
+
+    watch_and_leave(node); /* without a word: the next pause is twice as long, 8 to 12 s */
+    node_advance(node, 6000);
+    wait_events(node, "serving;lost;lost;serving;");
+    come_back(node);
+    watch_and_leave(node);
+    wait_events(node, "serving;lost;lost;serving;lost;");
+    node_advance(node, 7999);
+    assert_str(dv_buf_str(&node->events), "serving;lost;lost;serving;lost;");
+    node_advance(node, 4001);
+    wait_events(node, "serving;lost;lost;serving;lost;lost;serving;");
+
+    come_back(node);
+    notify(&probe, node, NULL);
+    probe_fini(&probe);
+    watch_and_leave(node);
+    node_advance(node, 6000); /* at most 6 s again */
+    wait_events(node, "serving;lost;lost;serving;lost;lost;serving;registered;lost;lost;serving;");
+}
+
 static void an_agent_that_comes_back_by_itself_finds_the_same_socket(void **state)
 {
     struct node *node = *state;
@@ -198,6 +231,7 @@ int main(void)
         WATCHER_TEST(the_socket_says_who_it_is_and_serves_the_plugin),
         WATCHER_TEST(a_refusal_is_told_and_answered_with_its_text),
         WATCHER_TEST(a_socket_that_nobody_watches_any_more_is_made_anew),
+        WATCHER_TEST(pauses_begin_anew_when_an_agent_has_accepted),
         WATCHER_TEST(an_agent_that_comes_back_by_itself_finds_the_same_socket),
         WATCHER_TEST(an_agent_that_asks_but_never_watches_is_shown_a_new_socket),
         WATCHER_TEST(a_removed_socket_is_made_again),
