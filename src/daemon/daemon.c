@@ -1,10 +1,11 @@
+/* daemon.c - makes the daemon of its parts: what is opened in which order (open_all, at the end),
+ * and who is told when something changes. In which order it closes is in stop.c. */
 #include "daemon/daemon.h"
 
 #include <stdint.h>
 #include <stdlib.h>
 
 #include "base/arena.h"
-#include "base/clock.h"
 #include "base/err.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -21,14 +22,11 @@
 #include "daemon/old_offers.h"
 #include "device/device_manager.h"
 #include "lease/lease.h"
-#include "loop/loop.h"
 #include "plugin/guard.h"
 #include "plugin/plugin.h"
 #include "pod/agent.h"
 #include "pod/pod.h"
-#include "pod/runner.h"
 #include "serve/health.h"
-#include "serve/node_usage.h"
 #include "serve/pod_stream.h"
 #include "serve/serve.h"
 #include "store/store.h"
@@ -292,9 +290,7 @@ static bool open_pods(struct dv_daemon *daemon, struct dv_err *err)
     };
 
     daemon->pods = dv_pods_open(daemon->loop, &options, err);
-    if (!daemon->pods)
-        return false;
-    return true;
+    return daemon->pods != NULL;
 }
 
 static bool open_leases(struct dv_daemon *daemon, struct dv_err *err)
@@ -409,99 +405,6 @@ static bool open_plugins(struct dv_daemon *daemon, struct dv_err *err)
     return daemon->plugins != NULL;
 }
 
-/* Returns why the daemon is not ready. */
-static const struct dv_err *trouble(void *ctx)
-{
-    struct dv_daemon *daemon = ctx;
-    const struct dv_err *err = dv_health_trouble(daemon->health);
-
-    if (!err && daemon->devices)
-        err = dv_device_manager_store_error(daemon->devices);
-    return err || !daemon->claims ? err : dv_claim_manager_store_error(daemon->claims);
-}
-
-/* Opens the plain HTTP server. It has no encryption, so it is there only when asked for and only
- * where nobody else listens in. */
-static bool open_http(struct dv_daemon *daemon, struct dv_err *err)
-{
-    const struct dv_options *options = daemon->options;
-    struct dv_http_options http = {.address = options->listen, .trouble = trouble, .ctx = daemon};
-
-    if (!options->insecure_http || dv_str_eq(options->listen, DV_STR("none")))
-        return true;
-    if (!dv_str_starts_with(options->listen, DV_STR("127.")) &&
-        !dv_str_starts_with(options->listen, DV_STR("[::1]:")) &&
-        !dv_str_starts_with(options->listen, DV_STR("localhost:")))
-        return dv_fail(err, DV_INVALID_ARGUMENT,
-                       "--insecure-http is for loopback addresses, and --listen is %.*s",
-                       DV_FMT(options->listen));
-    daemon->http_server = dv_http_server_open(daemon->loop, daemon->metrics, &http, err);
-    if (!daemon->http_server)
-        return dv_wrap(err, "--listen");
-    dv_log(DV_LOG_INFO, "daemon: HTTP serves",
-           DV_F_U64("port", dv_http_server_port(daemon->http_server)));
-    return true;
-}
-
-static bool open_front(struct dv_daemon *daemon, struct dv_err *err)
-{
-    dv_str address;
-    uint16_t port;
-
-    if (!daemon->api)
-        return open_http(daemon, err);
-    if (!dv_daemon_api_serve(daemon->api, daemon->feed, daemon->logs, daemon->streams,
-                             &daemon->sched, trouble, daemon, err))
-        return false;
-    dv_node_feed_start(daemon->feed);
-    port = dv_daemon_api_port(daemon->api, &address);
-    if (daemon->runner && port > 0)
-        dv_runner_set_api(daemon->runner, address, port);
-    return true;
-}
-
-static bool open_servers(struct dv_daemon *daemon, struct dv_err *err)
-{
-    const struct dv_options *options = daemon->options;
-    dv_str podres_dir = dv_daemon_path(daemon, options->kubelet_dir, "pod-resources");
-
-    daemon->node = (struct dv_node){
-        .loop = daemon->loop,
-        .devices = daemon->devices,
-        .plugins = daemon->plugins,
-        .claims = daemon->claims,
-        .pods = daemon->pods,
-        .leases = daemon->leases,
-        .agent = daemon->agent,
-        .runner = daemon->runner,
-        .builtin = daemon->builtin,
-        .recorder = daemon->recorder,
-        .pools = daemon->pools,
-        .health = daemon->health,
-        .guard = daemon->guard,
-        .store = daemon->store,
-        .copy_path = dv_str_to_c(dv_daemon_path(daemon, options->state_dir, "state.db.copying"),
-                                 daemon->arena),
-        .name = options->node_name,
-        .started_wall_ns = dv_clock_wall_ns(dv_loop_clock(daemon->loop)),
-        .is_strict = options->is_strict,
-    };
-    if (!dv_daemon_open_group(daemon, err))
-        return false;
-    if (!dv_daemon_make_dirs(daemon, podres_dir, 0750, err))
-        return false;
-    daemon->podres_server = dv_podres_server_open(
-        &daemon->node, dv_daemon_path(daemon, podres_dir, "kubelet.sock"), err);
-    if (!daemon->podres_server)
-        return false;
-    dv_node_metrics_watch(daemon->metrics, &daemon->node, daemon->store, daemon->podres_server);
-    daemon->usage = dv_node_usage_new(&daemon->node);
-    daemon->node_server = dv_node_server_open(
-        &daemon->node, dv_daemon_path(daemon, options->runtime_dir, "davit.sock"), err);
-    return daemon->node_server != NULL && open_front(daemon, err) &&
-           dv_daemon_open_node_api(daemon, err);
-}
-
 struct dv_metrics *dv_daemon_metrics(const struct dv_daemon *daemon)
 {
     return dv_node_metrics_registry(daemon->metrics);
@@ -552,7 +455,8 @@ static bool is_apart(const struct dv_options *options)
  * which the machine may well have. */
 static bool open_apart(struct dv_daemon *daemon, struct dv_err *err)
 {
-    return open_remote(daemon, err) && dv_daemon_open_roles(daemon, err) && open_http(daemon, err);
+    return open_remote(daemon, err) && dv_daemon_open_roles(daemon, err) &&
+           dv_daemon_open_http(daemon, err);
 }
 
 static bool open_all(struct dv_daemon *daemon, struct dv_err *err)
@@ -563,7 +467,7 @@ static bool open_all(struct dv_daemon *daemon, struct dv_err *err)
            open_claims(daemon, err) && open_specs(daemon, err) && open_pods(daemon, err) &&
            open_leases(daemon, err) && open_api(daemon, err) && open_remote(daemon, err) &&
            connect_claims(daemon, err) && open_plugins(daemon, err) &&
-           dv_daemon_open_offers(daemon, err) && open_servers(daemon, err);
+           dv_daemon_open_offers(daemon, err) && dv_daemon_open_servers(daemon, err);
 }
 
 struct dv_daemon *dv_daemon_open(struct dv_loop *loop, const struct dv_options *options,

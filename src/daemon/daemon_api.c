@@ -72,6 +72,18 @@ static bool load_ca(struct dv_daemon_api *api, struct dv_err *err)
     return dv_pki_load_ca(api->options->state_dir, wall_ns(api), api->arena, &api->ca, err);
 }
 
+/* Loads the keys of signed tokens. */
+static bool load_token_keys(struct dv_daemon_api *api, struct dv_err *err)
+{
+    dv_str *pems;
+    size_t n_pems;
+
+    if (!is_served(api->options))
+        return true;
+    return dv_pki_load_token_keys(api->options->state_dir, api->arena, &pems, &n_pems, err) &&
+           dv_tokens_set_keys(api->tokens, pems, n_pems, err);
+}
+
 struct dv_daemon_api *dv_daemon_api_open(struct dv_loop *loop, struct dv_store *store,
                                          const struct dv_options *options,
                                          struct dv_node_metrics *metrics, struct dv_health *health,
@@ -88,7 +100,7 @@ struct dv_daemon_api *dv_daemon_api_open(struct dv_loop *loop, struct dv_store *
     api->health = health;
     api->arena = dv_arena_new();
     api->tokens = dv_tokens_open(loop, store, DV_TABLE_TOKENS, err);
-    if (api->tokens && load_ca(api, err))
+    if (api->tokens && load_ca(api, err) && load_token_keys(api, err))
         api->embedded = dv_embedded_open(loop, store, &embedded, err);
     if (api->embedded)
         return api;
@@ -275,6 +287,8 @@ bool dv_daemon_api_serve(struct dv_daemon_api *api, struct dv_node_feed *feed,
     if (!add_admin(api, &api->token, err) || !listen_now(api, trouble, ctx, err))
         return false;
     on_kubeconfig(&api->kubeconfig);
+    dv_kube_set_address(api->kube, dv_pki_reached_at(options->listen, api->arena),
+                        dv_http_server_port(api->server));
     return true;
 }
 

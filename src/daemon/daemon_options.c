@@ -99,6 +99,8 @@ static const struct dv_daemon_option table[] = {
      "the cgroup above those of pods: auto, none or /PATH (auto)", NULL},
     {"image-gc",          "HIGH:LOW",     dv_daemon_set_image_gc,         0,
      "remove unused images from HIGH % of their disk down to LOW %, or off (85:80)", NULL},
+    {"preempt-devices",   NULL,           dv_daemon_set_switch,           AT(preempts_devices),
+     "pods give up their devices for pods of higher priority that wait for some", NULL},
     {"strict",            NULL,           dv_daemon_set_switch,           AT(is_strict),
      "decide as the kubelet does, also where davit would do better", NULL},
     {"log-format",        "FORMAT",       dv_daemon_set_log_format,       0,

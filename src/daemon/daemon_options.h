@@ -52,6 +52,7 @@ struct dv_options {
     dv_str pod_manifest_path; /* files that describe static pods; "" for none */
     uint64_t wait_ms;         /* for what has not come back */
     bool is_strict;
+    bool preempts_devices;
     dv_str ledger;  /* on, warn or off */
     dv_str policy;  /* the file, "" for none */
     dv_str group;   /* of davit.sock, "" for root's alone */

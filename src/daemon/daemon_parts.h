@@ -14,6 +14,7 @@
 #include "topology/topology.h"
 
 struct dv_agent;
+struct dv_apps;
 struct dv_arena;
 struct dv_builtin_driver;
 struct dv_cdi_dirs;
@@ -82,6 +83,7 @@ struct dv_daemon {
     struct dv_cluster *cluster;         /* the one of these two that is used */
     struct dv_http_server *http_server; /* without the role api */
     struct dv_control *control;         /* with the role control */
+    struct dv_apps *apps;               /* the same, beside an embedded API */
     struct dv_control_metrics *control_metrics;
     struct dv_sched *sched;            /* with the role sched */
     struct dv_agent *agent;            /* with the role node */
@@ -100,7 +102,7 @@ struct dv_daemon {
     void *closed_ctx;
 };
 
-/* In the runtime directory: what says of pods that nobody has asked for their options. */
+/* The file in the runtime directory that says of pods that nobody has asked for their options. */
 #define DV_DAEMON_MARKS "not-started"
 
 /* Returns "<dir>/<name>", which lives as long as the daemon. */
@@ -154,6 +156,13 @@ void dv_daemon_forget_flight(struct dv_daemon *daemon);
 DV_CHECKED bool dv_daemon_open_offers(struct dv_daemon *daemon, struct dv_err *err);
 /* Reads the file of offers again. */
 void dv_daemon_reload_offers(struct dv_daemon *daemon);
+
+/* daemon_servers.c */
+/* Opens the plain HTTP server. It has no encryption, so it is there only when asked for and only
+ * where nobody else listens in. */
+DV_CHECKED bool dv_daemon_open_http(struct dv_daemon *daemon, struct dv_err *err);
+/* Opens all servers, when everything that they serve is open. */
+DV_CHECKED bool dv_daemon_open_servers(struct dv_daemon *daemon, struct dv_err *err);
 
 /* roles.c */
 DV_CHECKED bool dv_daemon_open_roles(struct dv_daemon *daemon, struct dv_err *err);

@@ -38,7 +38,8 @@ struct dv_daemon_option {
     const char *choices; /* separated by '|'; NULL: it is not one of a few words */
 };
 
-/* In struct dv_options, at the row's place: any text, an absolute path, true or false. */
+/* Each sets the member of struct dv_options that the row names: to any text, an absolute path, true
+ * or false. */
 dv_daemon_set_fn dv_daemon_set_text;
 dv_daemon_set_fn dv_daemon_set_dir;
 dv_daemon_set_fn dv_daemon_set_switch;

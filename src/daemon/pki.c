@@ -1,9 +1,12 @@
 #include "daemon/pki.h"
 
+#include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
 #include <ifaddrs.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,6 +21,7 @@
 #include "base/vec.h"
 #include "cluster/remote.h"
 #include "rest/rest.h"
+#include "rest/signing_key.h"
 
 #define PEM_BYTES_MAX 65536u
 #define KUBECONFIG_BYTES_MAX (1u << 20)
@@ -72,6 +76,12 @@ static bool read_ca(dv_str cert_path, dv_str key_path, uint64_t now_ns, struct d
     return true;
 }
 
+static bool make_dir(dv_str dir, struct dv_arena *arena, struct dv_err *err)
+{
+    return mkdir(dv_str_to_c(dir, arena), 0700) == 0 || errno == EEXIST ||
+           dv_fail_errno(err, errno, "make %.*s", DV_FMT(dir));
+}
+
 bool dv_pki_load_ca(dv_str state_dir, uint64_t now_ns, struct dv_arena *arena,
                     struct dv_rest_cert *ca, struct dv_err *err)
 {
@@ -82,9 +92,8 @@ bool dv_pki_load_ca(dv_str state_dir, uint64_t now_ns, struct dv_arena *arena,
         .name = DV_STR("davit CA"), .now_ns = now_ns, .valid_days = CA_DAYS};
     bool is_good;
 
-    if (mkdir(dv_str_to_c(dir, arena), 0700) < 0 && errno != EEXIST)
-        return dv_fail_errno(err, errno, "make %.*s", DV_FMT(dir));
-    if (!read_ca(cert_path, key_path, now_ns, arena, ca, &is_good, err))
+    if (!make_dir(dir, arena, err) ||
+        !read_ca(cert_path, key_path, now_ns, arena, ca, &is_good, err))
         return false;
     if (is_good)
         return true;
@@ -94,6 +103,85 @@ bool dv_pki_load_ca(dv_str state_dir, uint64_t now_ns, struct dv_arena *arena,
     /* The key is written first: a certificate without its key would be taken for a good CA. */
     return dv_file_replace(key_path, ca->key, 0600, err) &&
            dv_file_replace(cert_path, ca->cert, 0644, err);
+}
+
+/* ---- the keys of tokens ---- */
+
+#define TOKEN_KEY "tokens.key"
+
+static int is_older_key(const struct dirent *entry)
+{
+    dv_str name = dv_str_from_c(entry->d_name);
+
+    return dv_str_starts_with(name, DV_STR("tokens-")) &&
+           (dv_str_ends_with(name, DV_STR(".key")) || dv_str_ends_with(name, DV_STR(".pub")));
+}
+
+struct pems {
+    DV_VEC(dv_str) v;
+};
+
+/* Adds the text of a key file, and checks that it is a key, so that an error names the file. */
+static bool add_key(dv_str path, struct dv_arena *arena, struct pems *pems, struct dv_err *err)
+{
+    struct dv_signing_key *key;
+    dv_str pem;
+
+    if (!dv_file_read(path, PEM_BYTES_MAX, arena, &pem, err))
+        return false;
+    key = dv_signing_key_new(pem, err);
+    if (!key)
+        return dv_wrap(
+            err,
+            "%.*s cannot be used; restore it from a backup, or move it away, and what it "
+            "has signed is refused",
+            DV_FMT(path));
+    dv_signing_key_free(key);
+    *dv_vec_add_in(&pems->v, arena) = pem;
+    return true;
+}
+
+/* Makes the key that signs when there is none. */
+static bool make_token_key(dv_str path, struct dv_arena *arena, struct dv_err *err)
+{
+    dv_str pem;
+
+    if (access(dv_str_to_c(path, arena), F_OK) == 0)
+        return true;
+    if (errno != ENOENT)
+        return dv_fail_errno(err, errno, "%.*s", DV_FMT(path));
+    if (!dv_signing_key_make(arena, &pem, err) || !dv_file_replace(path, pem, 0600, err))
+        return false;
+    dv_log(DV_LOG_INFO, "daemon: made a key for tokens", DV_F_STR("file", path));
+    return true;
+}
+
+bool dv_pki_load_token_keys(dv_str state_dir, struct dv_arena *arena, dv_str **pems, size_t *n_pems,
+                            struct dv_err *err)
+{
+    dv_str dir = dv_str_printf(arena, "%.*s/pki", DV_FMT(state_dir));
+    dv_str path = dv_str_printf(arena, "%.*s/" TOKEN_KEY, DV_FMT(dir));
+    struct dirent **names = NULL;
+    struct pems found = {0};
+    bool is_good;
+    int n;
+
+    if (!make_dir(dir, arena, err) || !make_token_key(path, arena, err) ||
+        !add_key(path, arena, &found, err))
+        return false;
+    n = scandir(dv_str_to_c(dir, arena), &names, is_older_key, alphasort);
+    if (n < 0)
+        return dv_fail_errno(err, errno, "%.*s", DV_FMT(dir));
+    is_good = true;
+    for (int i = 0; i < n; i++) {
+        is_good = is_good && add_key(dv_str_printf(arena, "%.*s/%s", DV_FMT(dir), names[i]->d_name),
+                                     arena, &found, err);
+        free(names[i]);
+    }
+    free(names);
+    *pems = found.v.v;
+    *n_pems = found.v.n;
+    return is_good;
 }
 
 /* ---- the server's certificate ---- */
@@ -149,6 +237,30 @@ dv_str dv_pki_address(dv_str listen)
     return listen;
 }
 
+static bool is_all(dv_str host)
+{
+    return dv_str_eq(host, DV_STR("0.0.0.0")) || dv_str_eq(host, DV_STR("::"));
+}
+
+dv_str dv_pki_reached_at(dv_str listen, struct dv_arena *arena)
+{
+    struct in6_addr address;
+    struct hosts hosts = {0};
+    dv_str host = dv_pki_address(listen);
+    const char *text = dv_str_to_c(host, arena);
+
+    if (!is_all(host) &&
+        (inet_pton(AF_INET, text, &address) == 1 || inet_pton(AF_INET6, text, &address) == 1))
+        return dv_str_copy(host, arena);
+    if (is_all(host))
+        add_addresses(&hosts, arena);
+    for (size_t i = 0; i < hosts.v.n; i++)
+        if (!dv_str_starts_with(hosts.v.v[i], DV_STR("127.")) &&
+            dv_str_find_char(hosts.v.v[i], ':') == hosts.v.v[i].n)
+            return hosts.v.v[i];
+    return DV_STR("127.0.0.1");
+}
+
 bool dv_pki_make_server(const struct dv_rest_cert *ca, dv_str node_name, dv_str listen,
                         uint64_t now_ns, struct dv_arena *arena, struct dv_rest_cert *cert,
                         struct dv_err *err)
@@ -172,7 +284,7 @@ bool dv_pki_make_server(const struct dv_rest_cert *ca, dv_str node_name, dv_str 
     if (gethostname(name, sizeof(name) - 1) == 0)
         add_host(&hosts, dv_str_from_c(name), arena);
     add_host(&hosts, node_name, arena);
-    if (dv_str_eq(host, DV_STR("0.0.0.0")) || dv_str_eq(host, DV_STR("::")))
+    if (is_all(host))
         add_addresses(&hosts, arena);
     else
         add_host(&hosts, host, arena);

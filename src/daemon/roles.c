@@ -1,6 +1,7 @@
 /* roles.c - opens the controllers and the scheduler, where the daemon has these roles. */
 #include <stdlib.h>
 
+#include "apps/apps.h"
 #include "base/arena.h"
 #include "base/defs.h"
 #include "base/err.h"
@@ -8,6 +9,7 @@
 #include "base/str.h"
 #include "claim/claim.h"
 #include "claim/claim_manager.h"
+#include "cluster/cluster.h"
 #include "control/control.h"
 #include "daemon/daemon_api.h"
 #include "daemon/daemon_options.h"
@@ -125,6 +127,7 @@ bool dv_daemon_open_roles(struct dv_daemon *daemon, struct dv_err *err)
         .scheduler_name = daemon->options->scheduler_name,
         .is_second = daemon->options->kubeconfig.n > 0, /* the cluster has its own */
         .is_strict = daemon->options->is_strict,
+        .preempts_devices = daemon->options->preempts_devices,
         .metrics = dv_node_metrics_registry(daemon->metrics),
         .is_making_claims = is_making_claims,
         .devices_changed = on_devices_changed,
@@ -139,6 +142,11 @@ bool dv_daemon_open_roles(struct dv_daemon *daemon, struct dv_err *err)
         daemon->control_metrics->control = daemon->control;
         dv_metrics_add_collector(dv_node_metrics_registry(daemon->metrics), collect,
                                  daemon->control_metrics);
+    }
+    if ((daemon->options->roles & DV_ROLE_CONTROL) && daemon->cluster->is_embedded) {
+        daemon->apps = dv_apps_open(daemon->loop, daemon->cluster, err);
+        if (!daemon->apps)
+            return false;
     }
     if (daemon->options->roles & DV_ROLE_SCHED)
         daemon->sched = dv_sched_open(daemon->loop, &sched, err);

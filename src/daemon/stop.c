@@ -1,6 +1,7 @@
 /* stop.c - stops the daemon: each part is closed when those that use it are gone. */
 #include <stdlib.h>
 
+#include "apps/apps.h"
 #include "base/arena.h"
 #include "base/str.h"
 #include "builtin/builtin.h"
@@ -50,6 +51,7 @@ static void close_next(void *ctx);
 CLOSE(node_api, dv_node_api_close)
 CLOSE(usage, dv_node_usage_close)
 CLOSE(http_server, dv_http_server_close)
+CLOSE(apps, dv_apps_close)
 CLOSE(control, dv_control_close)
 CLOSE(sched, dv_sched_close)
 CLOSE(podres_server, dv_podres_server_close)
@@ -139,11 +141,11 @@ static bool close_pools(struct dv_daemon *daemon)
 static void close_next(void *ctx)
 {
     static bool (*const steps[])(struct dv_daemon *) = {
-        close_leases,     close_node_api, close_http_server, close_sched,         close_control,
-        close_agent,      close_runner,   close_node_server, close_podres_server, close_pools,
-        close_plugins,    close_builtin,  close_pods,        close_cdi,           close_claims,
-        close_old_offers, close_devices,  close_recorder,    close_remote,        close_api,
-        close_usage,      close_store,    close_flight,
+        close_leases,  close_node_api,   close_http_server, close_sched,       close_apps,
+        close_control, close_agent,      close_runner,      close_node_server, close_podres_server,
+        close_pools,   close_plugins,    close_builtin,     close_pods,        close_cdi,
+        close_claims,  close_old_offers, close_devices,     close_recorder,    close_remote,
+        close_api,     close_usage,      close_store,       close_flight,
     };
     struct dv_daemon *daemon = ctx;
     void (*closed)(void *ctx) = daemon->closed;

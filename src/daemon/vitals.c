@@ -48,6 +48,7 @@ struct dv_vitals {
     struct dv_timer rest;
     clock_t looked;  /* the processor time when it was last thought about giving memory back */
     clock_t trimmed; /* and when it was given back */
+    bool is_again;   /* it is given back once more, at the next rest */
 };
 
 void dv_vitals_bound_heaps(void)
@@ -89,16 +90,18 @@ static void feed(struct dv_timer *timer)
 }
 
 /* Gives the memory that was freed back to the system: the C library keeps what lies between memory
- * that is in use. What was freed since the last look may have been freed without any work to speak
- * of: what was kept for a while only, at the end of that. */
+ * that is in use. It is done twice, because what was kept for a while only is freed without any
+ * work to speak of. */
 static void rest(struct dv_timer *timer)
 {
     struct dv_vitals *vitals = DV_CONTAINER(timer, struct dv_vitals, rest);
     clock_t now = clock();
+    bool has_worked = now - vitals->trimmed >= WORK_CLOCKS;
 
-    if (now - vitals->looked < CALM_CLOCKS && now - vitals->trimmed >= WORK_CLOCKS) {
+    if (now - vitals->looked < CALM_CLOCKS && (has_worked || vitals->is_again)) {
         (void)malloc_trim(0); /* whether there was any does not matter */
         vitals->trimmed = clock();
+        vitals->is_again = has_worked;
     }
     vitals->looked = now;
     dv_timer_start(timer, vitals->loop, dv_loop_now_ms(vitals->loop) + REST_MS, rest);
