@@ -62,7 +62,7 @@ struct dv_verify_options {
     dv_str tap;     /* files for reports, "-": standard output; empty: none */
     dv_str junit;
     dv_str json;
-    size_t n_jobs;       /* cases at a time; 0: one a core */
+    size_t n_jobs;       /* cases at a time; 0: two a core */
     uint64_t wait_ms;    /* for what a driver has to do by itself; 0: by what its start takes */
     uint64_t grace_ms;   /* from SIGTERM to its end; 0: 30 s */
     uint64_t recover_ms; /* until the driver is well again after trouble; 0: the default */

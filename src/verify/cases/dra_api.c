@@ -94,7 +94,7 @@ static void check_watches(struct dv_trial *trial, const char *after)
 }
 
 struct watches {
-    const struct dv_trial_api *api;
+    struct dv_trial *trial;
     size_t n_before;
 };
 
@@ -102,20 +102,20 @@ static bool has_watched_again(void *ctx)
 {
     const struct watches *watches = ctx;
 
-    return watches->api->n_slice_watches > watches->n_before;
+    return dv_api_counts(watches->trial).n_slice_watches > watches->n_before;
 }
 
 /* Ends all watches, and waits for the next: what is deleted before it comes would be seen by a list
  * alone. One that only lists is waited for in vain. */
 static void end_watches(struct dv_trial *trial)
 {
-    struct watches watches = {trial->api, 0};
+    struct watches watches = {trial, 0};
 
     /* The first watch, and what it tells of the driver's own slices, come first: a slice that no
      * watch ever showed is missed only after a minute, by the helper libraries too. */
     (void)dv_trial_wait(trial, has_watched_again, &watches, "its first watch");
     dv_trial_pass(trial, AWAY_MS);
-    watches.n_before = trial->api->n_slice_watches;
+    watches.n_before = dv_api_counts(trial).n_slice_watches;
     dv_api_go_away(trial);
     dv_api_come_back(trial);
     (void)dv_trial_wait(trial, has_watched_again, &watches, "its next watch");
@@ -132,7 +132,7 @@ static void run_watch_ended(struct dv_trial *trial)
 static void run_gone(struct dv_trial *trial)
 {
     (void)dv_dra_link_begin(trial);
-    trial->api->n_gone = 1;
+    dv_api_disturb(trial, 0, 1);
     end_watches(trial);
     check_watches(trial, "after its watch was answered with 410");
 }
@@ -143,7 +143,7 @@ static void run_conflict(struct dv_trial *trial)
 
     dv_kubelet_open(trial);
     dv_api_open(trial);
-    trial->api->n_conflicts = 2;
+    dv_api_disturb(trial, 2, 0);
     process = start_to_end(trial);
     if (!dv_child_wait_reviving(&process, trial, has_devices, trial, trial->recover_ms,
                                 "its slices"))
@@ -200,12 +200,14 @@ static const struct dv_verify_case cases[] = {
      .matters = "API servers end every watch after minutes; a driver that does not notice is blind",
      .protocol = "watches may end at any time, and go on from the last version",
      .needs = DV_NEEDS_SLICES,
+     .is_slow = true,
      .run = run_watch_ended},
     {.id = "api.gone",
      .proves = "after 410 the driver lists again",
      .matters = "a version that is too old is refused for ever: who repeats it never recovers",
      .protocol = "410 Gone: list, then watch from there",
      .needs = DV_NEEDS_SLICES,
+     .is_slow = true,
      .run = run_gone},
     {.id = "api.conflict",
      .proves = "a write that conflicts is tried again",

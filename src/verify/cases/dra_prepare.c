@@ -370,13 +370,13 @@ static void run_kill_in_call(struct dv_trial *trial)
 {
     struct dv_dra_link *link = dv_dra_link_begin(trial);
     struct dv_test_claim *claim = dv_claim_make(link, DV_CLAIM_PLAIN);
-    size_t n_reads = trial->api->n_claim_reads;
+    size_t n_reads = dv_api_counts(trial).n_claim_reads;
     const dv_prepared *prepared;
     struct dv_err err;
 
     (void)dv_dra_start(link, &claim, 1, false);
     /* In the middle: it has asked for the claim, or as long as that may take. */
-    for (int i = 0; i < 50 && trial->api->n_claim_reads == n_reads; i++)
+    for (int i = 0; i < 50 && dv_api_counts(trial).n_claim_reads == n_reads; i++)
         dv_trial_pass(trial, 1);
     dv_trial_pass(trial, IN_CALL_MS);
     link = dv_dra_link_restart(link, true);
@@ -548,27 +548,27 @@ static const struct dv_verify_case cases[] = {
      .proves = "a claim that was prepared before a restart of the driver has the same answer",
      .matters = "drivers are updated while pods run; state that is in memory only is lost",
      .protocol = "prepared claims outlive the driver's process",
-     .needs = DV_NEEDS_SLICES | DV_NEEDS_PROCESS,
+     .needs = DV_NEEDS_SLICES | DV_NEEDS_RESTART,
      .run = run_after_restart},
     {.id = "prepare.after-kill",
      .proves = "a claim that was prepared before the driver was killed has the same answer",
      .matters = "what is written at the end of the process is lost by a kill",
      .protocol = "prepared claims outlive the driver's process",
-     .needs = DV_NEEDS_SLICES | DV_NEEDS_PROCESS,
+     .needs = DV_NEEDS_SLICES | DV_NEEDS_RESTART,
      .run = run_after_kill},
     {.id = "prepare.killed-in-call",
      .proves = "a driver that was killed while it prepared a claim can prepare it afterwards",
      .matters = "half-written checkpoints and specs, or locks without an owner, block the claim "
                 "for ever",
      .protocol = "the kubelet repeats the call until it succeeds",
-     .needs = DV_NEEDS_SLICES | DV_NEEDS_PROCESS,
+     .needs = DV_NEEDS_SLICES | DV_NEEDS_RESTART,
      .run = run_kill_in_call},
     {.id = "prepare.after-reboot",
      .proves = "after a reboot the claim is prepared anew, with its CDI spec",
      .matters = "the CDI spec of a prepared claim is gone with /var/run; a driver that only looks "
                 "at its checkpoint answers success without making it again",
      .protocol = "after a reboot the kubelet prepares the claims of its pods again",
-     .needs = DV_NEEDS_SLICES | DV_NEEDS_PROCESS,
+     .needs = DV_NEEDS_SLICES | DV_NEEDS_RESTART,
      .run = run_after_reboot},
     {.id = "prepare.disk-full",
      .proves = "without room for its files the driver says so, and recovers",

@@ -227,11 +227,12 @@ static void run_quiet(struct dv_trial *trial)
 
     (void)dv_dra_link_begin(trial);
     dv_trial_pass(trial, QUIET_MS); /* what belongs to the first publication */
-    n = trial->api->n_slice_writes;
+    n = dv_api_counts(trial).n_slice_writes;
     dv_trial_pass(trial, QUIET_MS);
-    if (trial->api->n_slice_writes - n > WRITES_MAX)
-        dv_trial_fail(trial, "although nothing changes, slices were written %zu times in %u ms",
-                      trial->api->n_slice_writes - n, QUIET_MS);
+    n = dv_api_counts(trial).n_slice_writes - n;
+    if (n > WRITES_MAX)
+        dv_trial_fail(trial, "although nothing changes, slices were written %zu times in %u ms", n,
+                      QUIET_MS);
 }
 
 static void run_deleted(struct dv_trial *trial)
@@ -267,22 +268,27 @@ static void run_clean_exit(struct dv_trial *trial)
 static void run_allowed(struct dv_trial *trial)
 {
     struct dv_dra_link *link = dv_dra_link_begin(trial);
+    size_t n_forbidden;
 
     (void)dv_dra_prepare(link, dv_claim_make(link, DV_CLAIM_PLAIN));
-    if (dv_api_n_answers(trial, 403) > 0)
+    n_forbidden = dv_api_counts(trial).n_forbidden;
+    if (n_forbidden > 0)
         dv_trial_fail(trial, "%zu request(s) were forbidden to a token for one driver on one node",
-                      dv_api_n_answers(trial, 403));
+                      n_forbidden);
 }
 
 static void run_accepted(struct dv_trial *trial)
 {
+    size_t n_invalid;
+
     (void)dv_dra_link_begin(trial);
     dv_trial_pass(trial, 100);
-    if (dv_api_n_answers(trial, 422) + dv_api_n_answers(trial, 400) > 0)
+    n_invalid = dv_api_counts(trial).n_invalid;
+    if (n_invalid > 0)
         dv_trial_fail(trial,
                       "%zu request(s) were refused as invalid: names, limits (128 devices in "
                       "a slice) and values are those of the API",
-                      dv_api_n_answers(trial, 422) + dv_api_n_answers(trial, 400));
+                      n_invalid);
 }
 
 /* clang-format off */
@@ -316,7 +322,7 @@ static const struct dv_verify_case cases[] = {
      .matters = "allocated claims refer to devices by name: under new ones they point to nothing, "
                 "or to another device",
      .protocol = "pool and device name identify a device for as long as it is there",
-     .needs = DV_NEEDS_SLICES | DV_NEEDS_PROCESS,
+     .needs = DV_NEEDS_SLICES | DV_NEEDS_RESTART,
      .run = run_stable_names},
     {.id = "slices.generation",
      .proves = "the pool's generation grows beyond that of slices that are there from before",
@@ -324,7 +330,7 @@ static const struct dv_verify_case cases[] = {
                 "was there before",
      .protocol = "of a pool only slices of the highest generation count; it may go back when no "
                  "slice of a higher one is left",
-     .needs = DV_NEEDS_SLICES | DV_NEEDS_PROCESS,
+     .needs = DV_NEEDS_SLICES | DV_NEEDS_RESTART,
      .run = run_generation},
     {.id = "slices.change",
      .proves = "a change of devices is published",
@@ -343,12 +349,13 @@ static const struct dv_verify_case cases[] = {
      .matters = "a slip of the hand takes devices away until the driver is restarted",
      .protocol = "drivers watch their slices; 30 s is what the helper library takes",
      .needs = DV_NEEDS_SLICES,
+     .is_slow = true,
      .run = run_deleted},
     {.id = "slices.clean-exit",
      .proves = "after SIGTERM all slices are there, or none",
      .matters = "a part of a pool is a pool that never becomes complete",
      .protocol = "the kubelet removes slices of drivers that stay away; a driver may do so itself",
-     .needs = DV_NEEDS_SLICES | DV_NEEDS_PROCESS,
+     .needs = DV_NEEDS_SLICES | DV_NEEDS_RESTART,
      .run = run_clean_exit},
     {.id = "slices.narrow-token",
      .proves = "the driver needs no more than a token for one driver on one node",

@@ -362,7 +362,7 @@ static const struct dv_verify_case cases[] = {
      .matters = "after a reboot the order is not known; a plugin that tries once is never seen",
      .protocol = "kubelet.sock is made when the kubelet starts; until then there is nobody to "
                  "register with",
-     .needs = DV_NEEDS_PROCESS | DV_NEEDS_CLASSIC,
+     .needs = DV_NEEDS_RESTART | DV_NEEDS_CLASSIC,
      .run = run_late_kubelet},
     {.id = "register.kubelet-restart",
      .proves = "the plugin registers again after the kubelet was restarted",
@@ -386,7 +386,7 @@ static const struct dv_verify_case cases[] = {
                 "until the node is cleaned by hand",
      .protocol = "sockets stay when a process is killed; whoever owns the name removes it before "
                  "it binds",
-     .needs = DV_NEEDS_PROCESS | DV_NEEDS_CLASSIC,
+     .needs = DV_NEEDS_RESTART | DV_NEEDS_CLASSIC,
      .run = run_stale_socket},
     {.id = "register.socket-removed",
      .proves = "the plugin comes back when its socket file is removed",
@@ -415,7 +415,7 @@ static const struct dv_verify_case cases[] = {
      .proves = "the plugin can be stopped and started again, several times",
      .matters = "locks, sockets or files that a run leaves behind keep the next one from starting",
      .protocol = "every start is a new registration; the kubelet keeps allocations meanwhile",
-     .needs = DV_NEEDS_PROCESS,
+     .needs = DV_NEEDS_RESTART,
      .run = run_restarts},
     {.id = "register.notify-false",
      .proves = "a plugin that was told NotifyRegistrationStatus(false) stays there for the next "

@@ -7,6 +7,7 @@
 #include "dra_v1.pb-c.h"
 #include "health_v1.pb-c.h"
 #include "pb/pb.h"
+#include "resource/resource.h"
 #include "verify/kit/cdi_look.h"
 #include "verify/kit/driver_calls.h"
 #include "verify/kit/kubelet_side.h"
@@ -56,7 +57,7 @@ struct dv_dra_link *dv_dra_link_open(struct dv_trial *trial, struct dv_child *pr
 /* A token that is too narrow for the driver shows itself by this alone: the probe's is not. */
 static _Noreturn void fail_without_slices(struct dv_trial *trial)
 {
-    size_t n_forbidden = dv_api_n_answers(trial, 403);
+    size_t n_forbidden = dv_api_counts(trial).n_forbidden;
 
     if (n_forbidden > 0)
         dv_trial_fail(trial,
@@ -65,6 +66,27 @@ static _Noreturn void fail_without_slices(struct dv_trial *trial)
                       (unsigned long long)trial->wait_ms, n_forbidden);
     dv_trial_fail(trial, "no slice of the driver with a device came within %llu ms",
                   (unsigned long long)trial->wait_ms);
+}
+
+/* A driver that runs already still has what the case before has left prepared, or the last run: as
+ * a kubelet that was restarted, this one unprepares what no pod has. Whether the driver can do that
+ * is told by the cases that are about it. */
+static void clear_claims(struct dv_dra_link *link)
+{
+    struct dv_trial *trial = link->trial;
+    struct dv_object **objects;
+    size_t n = dv_api_list(trial, DV_KIND_CLAIM, &objects);
+    struct dv_test_claim **claims = DV_NEW_ARRAY(trial->arena, struct dv_test_claim *, n);
+
+    for (size_t i = 0; i < n; i++) {
+        claims[i] = DV_NEW(trial->arena, struct dv_test_claim);
+        claims[i]->name = dv_str_copy(objects[i]->meta->name, trial->arena);
+        claims[i]->uid = dv_str_copy(objects[i]->meta->uid, trial->arena);
+    }
+    if (n > 0)
+        (void)dv_driver_finish(dv_dra_start(link, claims, n, true));
+    for (size_t i = 0; i < n; i++)
+        (void)dv_api_delete(trial, DV_KIND_CLAIM, claims[i]->name); /* gone is what we want */
 }
 
 struct dv_dra_link *dv_dra_link_begin(struct dv_trial *trial)
@@ -78,6 +100,8 @@ struct dv_dra_link *dv_dra_link_begin(struct dv_trial *trial)
         dv_api_open(trial);
     process = dv_child_start(trial);
     link = dv_dra_link_open(trial, process, dv_kubelet_await(trial, 0, "after its start"));
+    if (dv_trial_has_keeper(trial))
+        clear_claims(link);
     if (trial->facts.has_slices && !dv_dra_wait_slices(trial))
         fail_without_slices(trial);
     return link;

@@ -28,7 +28,7 @@ struct dv_dra_link {
 
 /* Opens the kubelet and the API, starts the driver, waits for its registration and its slices. */
 struct dv_dra_link *dv_dra_link_begin(struct dv_trial *trial);
-/* The same for one that has registered; does not wait for slices. */
+/* Like dv_dra_link_begin, for a driver that has registered; does not wait for slices. */
 struct dv_dra_link *dv_dra_link_open(struct dv_trial *trial, struct dv_child *process,
                                      const struct dv_registration *registration);
 void dv_dra_link_close(struct dv_dra_link *link);
@@ -57,9 +57,9 @@ enum dv_claim_shape {
 /* Makes a claim in the API and allocates it, by the scheduler's own rules. Skips the trial when
  * devices do not suffice. */
 struct dv_test_claim *dv_claim_make(struct dv_dra_link *link, enum dv_claim_shape shape);
-/* The same; NULL when devices do not suffice. */
+/* Like dv_claim_make; NULL when devices do not suffice. */
 struct dv_test_claim *dv_claim_try(struct dv_dra_link *link, enum dv_claim_shape shape);
-/* One that was never in the API. */
+/* Makes a claim that was never in the API. */
 struct dv_test_claim *dv_claim_invent(struct dv_dra_link *link);
 
 /* What a claim of the shape asks for, in the arena. Makes the classes that it needs; skips the

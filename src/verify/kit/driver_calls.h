@@ -40,7 +40,7 @@ struct dv_driver_call *dv_driver_start(struct dv_trial *trial, struct dv_channel
                                        const char *method, const struct ProtobufCMessage *request,
                                        const struct ProtobufCMessageDescriptor *type,
                                        uint64_t timeout_ms);
-/* The same with bytes that need not be a message. */
+/* Like dv_driver_start, with bytes that need not be a message. */
 struct dv_driver_call *dv_driver_start_bytes(struct dv_trial *trial, struct dv_channel *channel,
                                              const char *method, dv_str bytes,
                                              const struct ProtobufCMessageDescriptor *type,

@@ -21,6 +21,7 @@
 #include "base/num.h"
 #include "loop/loop.h"
 #include "verify/kit/trial.h"
+#include "verify/kit/verify_case.h"
 #include "verify/verify.h"
 
 /* For what was killed to be gone: more than the kernel ever takes. */
@@ -259,11 +260,6 @@ static struct dv_child *start(struct dv_trial *trial, dv_str command)
     return process;
 }
 
-struct dv_child *dv_child_start(struct dv_trial *trial)
-{
-    return trial->options->attach.n > 0 ? NULL : start(trial, trial->options->exec);
-}
-
 /* ---- ending ---- */
 
 static bool has_ended(void *ctx)
@@ -273,16 +269,21 @@ static bool has_ended(void *ctx)
     return process->has_ended;
 }
 
-bool dv_child_run(struct dv_trial *trial, dv_str command)
+static bool run_within(struct dv_trial *trial, dv_str command, uint64_t timeout_ms)
 {
     struct dv_child *process = start(trial, command);
 
     process->may_end = true;
     process->is_command = true;
-    if (dv_trial_wait_ms(trial, has_ended, process, COMMAND_MS, "the end of a command"))
+    if (dv_trial_wait_ms(trial, has_ended, process, timeout_ms, "the end of a command"))
         return WIFEXITED(process->status) && WEXITSTATUS(process->status) == 0;
     dv_child_kill(process);
     return false;
+}
+
+bool dv_child_run(struct dv_trial *trial, dv_str command)
+{
+    return run_within(trial, command, COMMAND_MS);
 }
 
 static const struct dv_verify_hook *find_hook(const struct dv_trial *trial, dv_str name)
@@ -304,6 +305,60 @@ void dv_trial_hook(struct dv_trial *trial, dv_str name)
                        DV_FMT(hook->command));
 }
 
+/* ---- a driver of --attach ---- */
+
+bool dv_trial_is_restarting(const struct dv_trial *trial)
+{
+    return trial->options->attach.n > 0 && trial->test && (trial->test->needs & DV_NEEDS_RESTART);
+}
+
+/* The runner has seen to it that there are hooks. */
+static struct dv_child *start_attached(struct dv_trial *trial)
+{
+    struct dv_child *process = DV_NEW(trial->arena, struct dv_child);
+
+    trial->is_stopped = false;
+    dv_trial_hook(trial, DV_STR("start"));
+    process->trial = trial;
+    process->is_hooked = true;
+    return process;
+}
+
+/* False: it still runs when its time is over, or the hook failed otherwise. */
+static bool stop_attached(struct dv_trial *trial)
+{
+    const struct dv_verify_hook *hook = find_hook(trial, DV_STR("stop"));
+
+    trial->is_stopped = run_within(trial, hook->command, trial->grace_ms);
+    return trial->is_stopped;
+}
+
+static void kill_attached(struct dv_trial *trial)
+{
+    if (!trial->is_stopped)
+        dv_trial_hook(trial, DV_STR("kill"));
+    trial->is_stopped = true;
+}
+
+void dv_trial_stop_attached(struct dv_trial *trial)
+{
+    if (!stop_attached(trial))
+        kill_attached(trial);
+}
+
+void dv_trial_start_attached(struct dv_trial *trial)
+{
+    (void)dv_child_run(trial, find_hook(trial, DV_STR("start"))->command); /* the next case tells */
+    trial->is_stopped = false;
+}
+
+struct dv_child *dv_child_start(struct dv_trial *trial)
+{
+    if (dv_trial_is_restarting(trial))
+        return start_attached(trial);
+    return trial->options->attach.n > 0 ? NULL : start(trial, trial->options->exec);
+}
+
 /* To the whole group. */
 static void send_signal(const struct dv_child *process, int signum)
 {
@@ -313,6 +368,10 @@ static void send_signal(const struct dv_child *process, int signum)
 bool dv_child_stop(struct dv_child *process)
 {
     process->may_end = true;
+    if (process->is_hooked) {
+        process->has_ended = stop_attached(process->trial);
+        return process->has_ended;
+    }
     send_signal(process, SIGTERM);
     return dv_trial_wait_ms(process->trial, has_ended, process, process->trial->grace_ms,
                             "its end");
@@ -320,7 +379,12 @@ bool dv_child_stop(struct dv_child *process)
 
 void dv_child_must_stop(struct dv_child *process)
 {
-    if (!dv_child_stop(process))
+    bool has_stopped = dv_child_stop(process);
+
+    if (!has_stopped && process->is_hooked)
+        dv_trial_fail(process->trial, "%llu ms after --hook stop it still runs, or the hook failed",
+                      (unsigned long long)process->trial->grace_ms);
+    if (!has_stopped)
         dv_trial_fail(process->trial, "%llu ms after SIGTERM it still runs",
                       (unsigned long long)process->trial->grace_ms);
 }
@@ -356,6 +420,11 @@ static bool is_group_gone(void *ctx)
 void dv_child_kill(struct dv_child *process)
 {
     process->may_end = true;
+    if (process->is_hooked) {
+        kill_attached(process->trial);
+        process->has_ended = true;
+        return;
+    }
     send_signal(process, SIGKILL);
     (void)dv_trial_wait_ms(process->trial, has_ended, process, GONE_MS, "its end");
     while (!is_group_gone(process)) { /* others of the group: soon */

@@ -80,6 +80,12 @@ const struct dv_registration *dv_kubelet_await(struct dv_trial *trial, size_t n,
 {
     const struct dv_registration *found = dv_kubelet_try(trial, n, trial->wait_ms);
 
+    if (!found && trial->options->attach.n > 0 && !trial->test)
+        dv_trial_fail(trial,
+                      "no driver has registered within %llu ms: one that runs already has a socket "
+                      "in %.*s, or registers by %.*s/kubelet.sock",
+                      (unsigned long long)trial->wait_ms, DV_FMT(trial->paths.registry),
+                      DV_FMT(trial->paths.device_plugins));
     if (!found)
         dv_trial_fail(trial, "the driver did not register within %llu ms %s",
                       (unsigned long long)trial->wait_ms, what);
@@ -233,6 +239,11 @@ static void deregister(void *ctx, const struct dv_plugin_info *info)
 
 /* ---- life ---- */
 
+static dv_str kubelet_socket(const struct dv_trial *trial)
+{
+    return dv_str_printf(trial->arena, "%.*s/kubelet.sock", DV_FMT(trial->paths.device_plugins));
+}
+
 static bool open_server(struct dv_kubelet_side *kubelet, struct dv_err *err)
 {
     static const struct dv_method methods[] = {
@@ -246,10 +257,7 @@ static bool open_server(struct dv_kubelet_side *kubelet, struct dv_err *err)
                                               .n_services = 1,
                                               .observer = &trial->observer};
 
-    kubelet->server = dv_server_open(
-        trial->loop,
-        dv_str_printf(trial->arena, "%.*s/kubelet.sock", DV_FMT(trial->paths.device_plugins)),
-        &options, err);
+    kubelet->server = dv_server_open(trial->loop, kubelet_socket(trial), &options, err);
     return kubelet->server != NULL;
 }
 
@@ -297,7 +305,11 @@ void dv_kubelet_open(struct dv_trial *trial)
     kubelet->trial = trial;
     trial->kubelet = kubelet;
     kubelet->opened_ms = dv_trial_now_ms(trial);
-    if (!open_server(kubelet, &err) || !open_watcher(kubelet, &err))
+    if (!open_server(kubelet, &err))
+        dv_trial_break(trial, "cannot serve as a kubelet: %s", err.msg);
+    if (trial->options->attach.n > 0)
+        trial->own_socket = kubelet_socket(trial);
+    if (!open_watcher(kubelet, &err))
         dv_trial_break(trial, "cannot serve as a kubelet: %s", err.msg);
 }
 

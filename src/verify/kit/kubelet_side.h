@@ -59,7 +59,7 @@ void dv_kubelet_restart(struct dv_trial *trial);
 /* Waits for a registration of the driver under test beyond the first `n` that were seen; fails the
  * trial when none comes. `what` is for the message: "after a restart of the kubelet". */
 const struct dv_registration *dv_kubelet_await(struct dv_trial *trial, size_t n, const char *what);
-/* The same; NULL when none comes in time. */
+/* Like dv_kubelet_await; NULL when none comes in time. */
 const struct dv_registration *dv_kubelet_try(struct dv_trial *trial, size_t n, uint64_t timeout_ms);
 /* How many of the driver under test were seen so far. */
 size_t dv_kubelet_n_seen(const struct dv_trial *trial);

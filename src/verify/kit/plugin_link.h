@@ -38,7 +38,7 @@ struct dv_plugin_link {
 /* Starts the plugin with a kubelet that is there already, waits for its registration, asks for its
  * options and its first list. Whatever of that fails, fails the trial. */
 struct dv_plugin_link *dv_plugin_link_begin(struct dv_trial *trial);
-/* The same for a plugin that has registered. */
+/* Like dv_plugin_link_begin, for a plugin that has registered. */
 struct dv_plugin_link *dv_plugin_link_open(struct dv_trial *trial, struct dv_child *process,
                                            const struct dv_registration *registration);
 /* Closes the connection to it, as a kubelet that ends does. */

@@ -21,6 +21,9 @@
 #define FLUSH_MS 5000u
 #define LOG_BYTES_MAX (8 << 20)
 #define LOG_LOOK_MS 100u
+/* What happens in the keeper's process does not wake the loop here: the keeper is asked so often.
+ */
+#define KEEPER_LOOK_MS 20u
 
 /* ---- the recording ---- */
 
@@ -88,17 +91,28 @@ static void on_log_timer(struct dv_timer *timer)
     struct dv_trial *trial = DV_CONTAINER(timer, struct dv_trial, log_timer);
 
     bound_log(trial);
-    dv_timer_start(timer, trial->loop, dv_loop_now_ms(trial->loop) + LOG_LOOK_MS, on_log_timer);
+    dv_timer_start(timer, trial->loop,
+                   dv_loop_now_ms(trial->loop) +
+                       (dv_trial_has_keeper(trial) ? KEEPER_LOOK_MS : LOG_LOOK_MS),
+                   on_log_timer);
 }
 
 /* ---- the end ---- */
+
+bool dv_trial_tell(struct dv_trial *trial, enum dv_outcome outcome, const char *reason)
+{
+    struct dv_trial_result result = {
+        .outcome = outcome, .n_calls = trial->n_calls, .facts = trial->facts};
+
+    (void)snprintf(result.reason, sizeof(result.reason), "%s", reason);
+    return write(trial->result_fd, &result, sizeof(result)) == (ssize_t)sizeof(result);
+}
 
 /* The order matters: the driver first, so that it sees nothing vanish that it uses; the recording
  * is whole when the last connection is gone. */
 _Noreturn void dv_trial_end(struct dv_trial *trial, enum dv_outcome outcome, const char *reason)
 {
-    struct dv_trial_result result = {.outcome = outcome, .n_calls = trial->n_calls};
-    ssize_t n;
+    bool is_told;
 
     if (trial->is_ending) { /* failed while it ended: what was found first counts */
         dv_trial_processes_end(trial);
@@ -106,18 +120,18 @@ _Noreturn void dv_trial_end(struct dv_trial *trial, enum dv_outcome outcome, con
         _exit(1);
     }
     trial->is_ending = true;
-    if (trial->options->teardown.n > 0)
+    if (trial->is_stopped)
+        dv_trial_start_attached(trial); /* for the cases after this one */
+    if (trial->options->teardown.n > 0 && !trial->is_keeper)
         (void)dv_child_run(trial, trial->options->teardown); /* the case is over either way */
     dv_trial_processes_end(trial);
     bound_log(trial);
     close_recording(trial);
     dv_trial_dirs_remove(trial);
-    result.facts = trial->facts;
-    (void)snprintf(result.reason, sizeof(result.reason), "%s", reason);
-    n = write(trial->result_fd, &result, sizeof(result));
+    is_told = dv_trial_tell(trial, outcome, reason);
     /* Not exit(): the loop's and the store's threads may be at work, and there is nothing to free
      * that the kernel does not. */
-    _exit(n == (ssize_t)sizeof(result) ? 0 : 1);
+    _exit(is_told ? 0 : 1);
 }
 
 static _Noreturn void end_with(struct dv_trial *trial, enum dv_outcome outcome, const char *fmt,
@@ -177,12 +191,15 @@ void dv_trial_init(struct dv_trial *trial)
     struct dv_err err;
 
     /* Whoever kills the runner wants this to end, too; and what a driver's processes leave behind
-     * becomes our child, so that it can be found and ended. */
-    if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0)
+     * becomes our child, so that it can be found and ended. A driver that a hook starts is to stay.
+     */
+    if (trial->options->attach.n == 0 && prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0)
         dv_trial_break(trial, "cannot look after the driver's processes: prctl failed");
-    trial->log_fd = open(dv_str_to_c(kept_file(trial, "log"), trial->arena),
-                         O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
-    if (trial->log_fd < 0)
+    trial->log_fd = trial->is_keeper
+                        ? -1
+                        : open(dv_str_to_c(kept_file(trial, "log"), trial->arena),
+                               O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
+    if (trial->log_fd < 0 && !trial->is_keeper)
         dv_trial_break(trial, "cannot write in %.*s", DV_FMT(trial->options->dir));
     trial->loop = dv_loop_new(dv_clock_real(), &err);
     if (!trial->loop)
@@ -191,8 +208,14 @@ void dv_trial_init(struct dv_trial *trial)
         if (!dv_signal_open(trial->loop, signals[i], on_signal, trial, &err))
             dv_trial_break(trial, "%s", err.msg);
     on_log_timer(&trial->log_timer);
-    if (!dv_trial_dirs_make(trial, &err) || !open_recording(trial, &err))
+    if (!dv_trial_dirs_make(trial, &err) || (!trial->is_keeper && !open_recording(trial, &err)))
         dv_trial_break(trial, "%s", err.msg);
+}
+
+bool dv_trial_has_keeper(const struct dv_trial *trial)
+{
+    return trial->options->attach.n > 0 && trial->options->kind == DV_VERIFY_DRA &&
+           !trial->is_keeper;
 }
 
 /* ---- waiting ---- */

@@ -75,6 +75,7 @@ struct dv_child {
     int status;      /* as waitpid has it */
     bool may_end;    /* its end is no surprise */
     bool is_command; /* a command of the user's, not the driver */
+    bool is_hooked;  /* no process of ours: a driver of --attach, by its hooks */
     unsigned number;
 };
 
@@ -123,7 +124,10 @@ struct dv_trial {
     struct dv_trial_api *api;        /* NULL: there is none now */
     dv_str boot_id;                  /* what drivers see as the machine's; empty: the real one */
     const char *step;                /* what is being waited for, for messages */
-    bool must_not_skip;              /* what would skip it is a failure: --require names the case */
+    dv_str own_socket;  /* in a directory of the user's: removed at the end; empty: none */
+    bool is_keeper;     /* no case: it keeps the API for all cases (api_keeper.h) */
+    bool is_stopped;    /* a driver of --attach was ended by its hook: it is started at the end */
+    bool must_not_skip; /* what would skip it is a failure: --require names the case */
     bool is_ending;
 };
 
@@ -138,6 +142,8 @@ struct dv_trial {
 DV_CHECKED bool dv_trial_root_choose(struct dv_trial *trial, struct dv_err *err);
 /* Makes the other directories, the loop and the log, in the worker. */
 void dv_trial_init(struct dv_trial *trial);
+/* Tells the runner a result; the trial goes on. False: nobody listens any more. */
+bool dv_trial_tell(struct dv_trial *trial, enum dv_outcome outcome, const char *reason);
 _Noreturn void dv_trial_end(struct dv_trial *trial, enum dv_outcome outcome, const char *reason);
 /* Unmounts and removes all of it; what belongs to --attach stays. */
 void dv_trial_dirs_remove(struct dv_trial *trial);
@@ -150,13 +156,24 @@ _Noreturn void dv_trial_fail(struct dv_trial *trial, const char *fmt, ...) DV_PR
 _Noreturn void dv_trial_skip(struct dv_trial *trial, const char *fmt, ...) DV_PRINTF(2, 3);
 _Noreturn void dv_trial_break(struct dv_trial *trial, const char *fmt, ...) DV_PRINTF(2, 3);
 
+/* ---- a driver that runs already ---- */
+
+/* Whether the trial is about a driver of --attach that is ended and started by hooks. */
+bool dv_trial_is_restarting(const struct dv_trial *trial);
+/* Whether the API is in the keeper's process. */
+bool dv_trial_has_keeper(const struct dv_trial *trial);
+/* For the runner: such a driver is down when its case begins, as one of --exec is. */
+void dv_trial_stop_attached(struct dv_trial *trial);
+/* Starts one that was ended, as well as that can be done. */
+void dv_trial_start_attached(struct dv_trial *trial);
+
 /* ---- waiting ---- */
 
 /* Runs the loop until `is_met(ctx)`; false when timeout_ms passed first. Fails the trial when a
  * driver ends that may not. `what` is for messages: "the first list". */
 bool dv_trial_wait_ms(struct dv_trial *trial, bool (*is_met)(void *ctx), void *ctx,
                       uint64_t timeout_ms, const char *what);
-/* The same for as long as drivers are given for what they do by themselves. */
+/* Like dv_trial_wait_ms, for as long as drivers are given for what they do by themselves. */
 bool dv_trial_wait(struct dv_trial *trial, bool (*is_met)(void *ctx), void *ctx, const char *what);
 /* Waits until *flag is set, as by dv_flag_set: for callbacks that tell an end. */
 bool dv_trial_wait_flag(struct dv_trial *trial, bool *flag, const char *what);
@@ -167,7 +184,7 @@ uint64_t dv_trial_now_ms(const struct dv_trial *trial);
 
 /* ---- the driver ---- */
 
-/* Starts --exec; with --attach it is running, and NULL is returned. */
+/* Starts --exec; with --attach it is started by its hook, or is running, and NULL is returned. */
 struct dv_child *dv_child_start(struct dv_trial *trial);
 /* Runs a command with placeholders to its end; false when it ended with anything but 0. */
 bool dv_child_run(struct dv_trial *trial, dv_str command);

@@ -7,20 +7,21 @@
 #include "base/file.h"
 #include "base/metric.h"
 #include "base/num.h"
-#include "cluster/cluster.h"
 #include "cluster/embedded.h"
+#include "cluster/remote.h"
 #include "rest/rest.h"
 #include "serve/auth.h"
 #include "serve/kube_api.h"
 #include "serve/tokens.h"
 #include "store/store.h"
+#include "verify/kit/api_orders.h"
 #include "verify/kit/skew.h"
 #include "verify/kit/trial.h"
 #include "verify/verify.h"
-#include "json/json.h"
 
 #define GROUP_PATH "/apis/resource.k8s.io/"
 #define METRICS_BYTES_MAX (1u << 20)
+#define KUBECONFIG_BYTES_MAX (1u << 20)
 #define POOLS_MAX 32u /* what a token can be given */
 
 /* ---- what is answered here, and not by the API ---- */
@@ -69,16 +70,15 @@ static bool disturb(struct dv_trial_api *api, struct dv_rest_call *call,
     if (!split_path(request->path, &version, &rest))
         return false;
     if (!dv_skew_has_api(api->trial->release, version)) {
-        api->n_refused_versions++;
         answer(call, 404, "NotFound");
         return true;
     }
     if (!dv_str_starts_with(rest, DV_STR("/resourceslices"))) {
-        api->n_claim_reads += dv_str_find(rest, DV_STR("/resourceclaims/")) < rest.n;
+        api->counts.n_claim_reads += dv_str_find(rest, DV_STR("/resourceclaims/")) < rest.n;
         return false;
     }
-    api->n_slice_writes += is_write(request->method);
-    api->n_slice_watches += is_watch(request);
+    api->counts.n_slice_writes += is_write(request->method);
+    api->counts.n_slice_watches += is_watch(request);
     if (is_write(request->method) && api->n_conflicts > 0) {
         api->n_conflicts--;
         answer(call, 409, "Conflict");
@@ -120,9 +120,43 @@ static bool listen_on(struct dv_trial_api *api, struct dv_err *err)
     dv_str address = dv_str_printf(api->trial->arena, "127.0.0.1:%u", api->port);
 
     api->server = dv_rest_server_open(api->trial->loop, address, &options, err);
+    if (!api->server && api->trial->is_keeper && api->port > 0)
+        return dv_wrap(
+            err,
+            "%.*s leads to where somebody else listens: end that, or remove the file and "
+            "start the driver again with the new one",
+            DV_FMT(api->trial->paths.kubeconfig));
     if (api->server)
         api->port = dv_rest_server_port(api->server);
     return api->server != NULL;
+}
+
+/* A driver that was started for an earlier run goes on with its address and its token. */
+static bool read_kubeconfig(struct dv_trial_api *api, struct dv_err *err)
+{
+    static const dv_str before = DV_STR_INIT("http://127.0.0.1:");
+    struct dv_trial *trial = api->trial;
+    dv_str path = trial->paths.kubeconfig;
+    struct dv_kubeconfig config;
+    uint32_t port = 0;
+    dv_str text;
+
+    if (!dv_trial_has_file(trial, path))
+        return true;
+    if (!dv_file_read(path, KUBECONFIG_BYTES_MAX, trial->arena, &text, err))
+        return false;
+    if (!dv_kubeconfig_parse(text, trial->paths.root, DV_STR_NONE, trial->arena, &config, err))
+        return dv_wrap(err, "%.*s is not of davit verify", DV_FMT(path));
+    if (!dv_str_starts_with(config.server, before) || config.token.n == 0 ||
+        !dv_str_to_u32(dv_str_slice(config.server, before.n, config.server.n), &port) ||
+        port > UINT16_MAX)
+        return dv_fail(err, DV_FAILED_PRECONDITION,
+                       "%.*s leads to %.*s, which is not an API of davit verify: --attach needs a "
+                       "directory of its own",
+                       DV_FMT(path), DV_FMT(config.server));
+    api->port = (uint16_t)port;
+    api->token = config.token;
+    return true;
 }
 
 static bool write_kubeconfig(struct dv_trial_api *api, struct dv_err *err)
@@ -160,16 +194,19 @@ static bool add_user(struct dv_trial_api *api, struct dv_err *err)
     if (driver.n > 0 && trial->options->n_also > 0 &&
         !dv_auth_widen(&user, trial->options->also, trial->options->n_also, trial->arena, err))
         return false;
-    api->token = dv_rest_random_token(trial->arena);
+    if (api->token.n == 0)
+        api->token = dv_rest_random_token(trial->arena);
     return dv_tokens_add_fixed(api->tokens, api->token, &user, err);
+}
+
+static bool has_object(const struct dv_trial *trial, enum dv_kind_id kind, dv_str name)
+{
+    return dv_embedded_get(trial->api->embedded, dv_kind(kind), DV_STR_NONE, name);
 }
 
 static bool has_namespaces(void *ctx)
 {
-    const struct dv_trial_api *api = ctx;
-
-    return dv_embedded_get(api->embedded, dv_kind(DV_KIND_NAMESPACE), DV_STR_NONE,
-                           DV_STR("default"));
+    return has_object(ctx, DV_KIND_NAMESPACE, DV_STR("default"));
 }
 
 static void on_damaged(void *ctx, const char *set_aside)
@@ -211,11 +248,13 @@ static void make_objects(struct dv_trial *trial)
                                 DV_FMT(trial->node), DV_FMT(trial->node));
     dv_str failure;
 
-    if (!dv_api_create(trial, DV_KIND_NODE, node, &failure) ||
-        !dv_api_create(trial, DV_KIND_NAMESPACE,
-                       DV_STR("metadata: {name: " DV_CLAIM_NAMESPACE
-                              ", labels: {resource.kubernetes.io/admin-access: 'true'}}"),
-                       &failure))
+    if ((!has_object(trial, DV_KIND_NODE, trial->node) &&
+         !dv_api_create(trial, DV_KIND_NODE, node, &failure)) ||
+        (!has_object(trial, DV_KIND_NAMESPACE, DV_STR(DV_CLAIM_NAMESPACE)) &&
+         !dv_api_create(trial, DV_KIND_NAMESPACE,
+                        DV_STR("metadata: {name: " DV_CLAIM_NAMESPACE
+                               ", labels: {resource.kubernetes.io/admin-access: 'true'}}"),
+                        &failure)))
         dv_trial_break(trial, "the API does not take an object: %.*s", DV_FMT(failure));
 }
 
@@ -226,17 +265,55 @@ void dv_api_open(struct dv_trial *trial)
 
     api->trial = trial;
     trial->api = api;
+    if (dv_trial_has_keeper(trial)) {
+        dv_orders_begin(trial);
+        return;
+    }
+    if (trial->is_keeper && !read_kubeconfig(api, &err))
+        dv_trial_break(trial, "%s", err.msg);
     if (!open_parts(api, &err))
         dv_trial_break(trial, "cannot serve an API: %s", err.msg);
-    if (!dv_trial_wait(trial, has_namespaces, api, "the API's own objects"))
+    if (!dv_trial_wait(trial, has_namespaces, trial, "the API's own objects"))
         dv_trial_break(trial, "the API does not start");
     make_objects(trial);
+}
+
+struct renewal {
+    struct dv_token_op op;
+    bool is_done;
+};
+
+static void on_revoked(struct dv_token_op *op, const struct dv_err *err)
+{
+    struct renewal *renewal = DV_CONTAINER(op, struct renewal, op);
+
+    (void)err; /* there was none to revoke */
+    renewal->is_done = true;
+}
+
+void dv_api_renew_token(struct dv_trial *trial)
+{
+    struct dv_trial_api *api = trial->api;
+    struct renewal *renewal = DV_NEW(trial->arena, struct renewal);
+    struct dv_err err;
+
+    renewal->op.id = dv_str_copy(dv_tokens_find(api->tokens, api->token)->id, trial->arena);
+    renewal->op.done = on_revoked;
+    dv_tokens_revoke(api->tokens, &renewal->op);
+    if (!dv_trial_wait_flag(trial, &renewal->is_done, "the end of a token"))
+        dv_trial_break(trial, "the driver's token cannot be changed");
+    if (!add_user(api, &err))
+        dv_trial_break(trial, "the driver's token: %s", err.msg);
 }
 
 void dv_api_go_away(struct dv_trial *trial)
 {
     bool *is_closed = DV_NEW(trial->arena, bool);
 
+    if (dv_trial_has_keeper(trial)) {
+        dv_orders_tell(trial, DV_ORDER_AWAY);
+        return;
+    }
     dv_rest_server_close(trial->api->server, 0, dv_flag_set, is_closed);
     trial->api->server = NULL;
     (void)dv_trial_wait_flag(trial, is_closed, "the end of the API server");
@@ -251,12 +328,15 @@ static bool is_listening(void *ctx)
 
 void dv_api_come_back(struct dv_trial *trial)
 {
-    if (!dv_trial_wait(trial, is_listening, trial->api, "the API server's port"))
+    if (dv_trial_has_keeper(trial))
+        dv_orders_tell(trial, DV_ORDER_BACK);
+    else if (!dv_trial_wait(trial, is_listening, trial->api, "the API server's port"))
         dv_trial_break(trial, "the API server cannot come back at its port");
 }
 
-/* The metric has a line for each kind of request: apiserver_request_total{...,code="403"} 2 */
-size_t dv_api_n_answers(struct dv_trial *trial, unsigned status)
+/* How many requests about slices, claims and classes were answered with this status. The metric has
+ * a line for each kind of request: apiserver_request_total{...,code="403"} 2 */
+static size_t n_answers(struct dv_trial *trial, unsigned status)
 {
     dv_str sign = dv_str_printf(trial->arena, "code=\"%u\"", status);
     DV_CLEANUP(dv_buf_fini) struct dv_buf buf;
@@ -285,148 +365,23 @@ size_t dv_api_n_answers(struct dv_trial *trial, unsigned status)
     return n;
 }
 
-/* ---- requests ---- */
-
-struct asking {
-    struct dv_request request;
-    struct dv_trial *trial;
-    struct dv_object *object;
-    dv_str failure;
-    bool is_done;
-};
-
-static void on_done(struct dv_request *request, const struct dv_api_status *failure)
+struct dv_api_counts dv_api_counts(struct dv_trial *trial)
 {
-    struct asking *asking = DV_CONTAINER(request, struct asking, request);
+    struct dv_api_counts counts = trial->api->counts;
 
-    if (failure)
-        asking->failure = dv_str_copy(failure->message, asking->trial->arena);
-    else if (request->object)
-        asking->object = dv_object_ref(request->object);
-    asking->is_done = true;
+    if (dv_trial_has_keeper(trial))
+        return dv_orders_counts(trial);
+    counts.n_forbidden = n_answers(trial, 403);
+    counts.n_invalid = n_answers(trial, 422) + n_answers(trial, 400);
+    return counts;
 }
 
-static bool ask(struct dv_trial *trial, const struct dv_request *request, struct dv_object **object,
-                dv_str *failure)
+void dv_api_disturb(struct dv_trial *trial, unsigned n_conflicts, unsigned n_gone)
 {
-    struct asking *asking = DV_NEW(trial->arena, struct asking);
-
-    asking->request = *request;
-    asking->request.done = on_done;
-    asking->trial = trial;
-    dv_request_start(dv_embedded_cluster(trial->api->embedded), &asking->request);
-    if (!dv_trial_wait_flag(trial, &asking->is_done, "an answer of the API"))
-        dv_trial_break(trial, "the API does not answer");
-    if (object)
-        *object = asking->object;
-    if (failure)
-        *failure = asking->failure;
-    return asking->failure.n == 0;
-}
-
-static dv_str namespace_of(const struct dv_kind *kind)
-{
-    return kind->is_namespaced ? DV_STR(DV_CLAIM_NAMESPACE) : DV_STR_NONE;
-}
-
-struct dv_object *dv_api_make(struct dv_trial *trial, const struct dv_kind *kind, void *value,
-                              dv_str *failure)
-{
-    const struct dv_request request = {
-        .verb = DV_VERB_CREATE, .kind = kind, .namespace = namespace_of(kind), .value = value};
-    struct dv_object *object = NULL;
-
-    (void)ask(trial, &request, &object, failure);
-    return object;
-}
-
-struct dv_object *dv_api_create(struct dv_trial *trial, enum dv_kind_id id, dv_str text,
-                                dv_str *failure)
-{
-    const struct dv_kind *kind = dv_kind(id);
-    const struct dv_message *message = kind->versions[0].message;
-    void *value = dv_arena_alloc(trial->arena, message->size, message->align);
-    struct dv_err err;
-    const struct dv_json *doc = dv_yaml_parse(text, NULL, trial->arena, &err);
-
-    if (!doc || !dv_decode_json(message, doc, DV_UNKNOWN_DROP, trial->arena, value, NULL, &err)) {
-        *failure = dv_str_copy(dv_str_from_c(err.msg), trial->arena);
-        return NULL;
+    if (dv_trial_has_keeper(trial)) {
+        dv_orders_disturb(trial, n_conflicts, n_gone);
+        return;
     }
-    return dv_api_make(trial, kind, value, failure);
-}
-
-static bool change(struct dv_trial *trial, const struct dv_object *object, enum dv_subresource part,
-                   const void *value, dv_str *failure)
-{
-    const struct dv_request request = {.verb = DV_VERB_UPDATE,
-                                       .subresource = part,
-                                       .kind = object->kind,
-                                       .namespace = namespace_of(object->kind),
-                                       .name = object->meta->name,
-                                       .value = value};
-
-    return ask(trial, &request, NULL, failure);
-}
-
-bool dv_api_set_status(struct dv_trial *trial, const struct dv_object *object, const void *value,
-                       dv_str *failure)
-{
-    return change(trial, object, DV_SUB_STATUS, value, failure);
-}
-
-bool dv_api_update(struct dv_trial *trial, const struct dv_object *object, const void *value,
-                   dv_str *failure)
-{
-    return change(trial, object, DV_SUB_NONE, value, failure);
-}
-
-bool dv_api_delete(struct dv_trial *trial, enum dv_kind_id id, dv_str name)
-{
-    const struct dv_kind *kind = dv_kind(id);
-    const struct dv_request request = {
-        .verb = DV_VERB_DELETE, .kind = kind, .namespace = namespace_of(kind), .name = name};
-
-    return ask(trial, &request, NULL, NULL);
-}
-
-/* ---- looking ---- */
-
-size_t dv_api_list(struct dv_trial *trial, enum dv_kind_id id, struct dv_object ***objects)
-{
-    const struct dv_kind *kind = dv_kind(id);
-    const struct dv_list_query query = {.kind = kind, .version = &kind->versions[0]};
-    struct dv_api_status *failure;
-    struct dv_list_page page;
-
-    if (!dv_embedded_list(trial->api->embedded, &query, trial->arena, &page, &failure))
-        dv_trial_break(trial, "the API does not list: %.*s", DV_FMT(failure->message));
-    *objects = page.objects;
-    return page.n_objects;
-}
-
-size_t dv_api_slices(struct dv_trial *trial, struct dv_object ***slices)
-{
-    dv_str driver = dv_str_from_c(trial->facts.name);
-    size_t n_all = dv_api_list(trial, DV_KIND_SLICE, slices);
-    size_t n = 0;
-
-    for (size_t i = 0; i < n_all; i++) {
-        const struct dv_api_resource_slice *slice = (*slices)[i]->value;
-
-        if (driver.n == 0 || dv_str_eq(slice->spec.driver, driver))
-            (*slices)[n++] = (*slices)[i];
-    }
-    return n;
-}
-
-size_t dv_api_n_devices(struct dv_trial *trial)
-{
-    struct dv_object **slices;
-    size_t n_slices = dv_api_slices(trial, &slices);
-    size_t n = 0;
-
-    for (size_t i = 0; i < n_slices; i++)
-        n += ((const struct dv_api_resource_slice *)slices[i]->value)->spec.n_devices;
-    return n;
+    trial->api->n_conflicts = n_conflicts;
+    trial->api->n_gone = n_gone;
 }

@@ -43,8 +43,13 @@ bool dv_trial_root_choose(struct dv_trial *trial, struct dv_err *err)
     dv_str path;
 
     if (trial->options->attach.n > 0) {
-        char *real = realpath(dv_str_to_c(trial->options->attach, trial->arena), NULL);
+        const char *dir = dv_str_to_c(trial->options->attach, trial->arena);
+        char *real;
 
+        /* Drivers have no API before davit runs: the directory may be new, too. */
+        if (trial->options->kind == DV_VERIFY_DRA && mkdir(dir, 0755) != 0 && errno != EEXIST)
+            return dv_fail_errno(err, errno, "making %s for --attach", dir);
+        real = realpath(dir, NULL);
         if (!real)
             return dv_fail_errno(err, errno, "--attach %.*s", DV_FMT(trial->options->attach));
         trial->paths.root = dv_str_copy(dv_str_from_c(real), trial->arena);
@@ -199,6 +204,8 @@ void dv_trial_dirs_remove(struct dv_trial *trial)
 {
     struct dv_listing mounts;
 
+    if (trial->own_socket.n > 0)
+        dv_trial_remove_file(trial, trial->own_socket);
     if (trial->paths.root.n == 0 || trial->options->attach.n > 0)
         return; /* there is none, or it is the user's */
     mounts = dv_trial_mounts(trial);

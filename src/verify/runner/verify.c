@@ -121,15 +121,17 @@ static void explain(enum dv_verify_kind kind, const struct dv_verify_case *test,
         unsigned need;
         const char *text;
     } needs[] = {
-        {DV_NEEDS_PROCESS,  "a driver that davit starts: --exec"                     },
-        {DV_NEEDS_PREFER,   "a plugin that offers GetPreferredAllocation"            },
-        {DV_NEEDS_PRESTART, "a plugin that wants PreStartContainer"                  },
-        {DV_NEEDS_HEALTH,   "a driver that offers device health"                     },
-        {DV_NEEDS_SLICES,   "a driver that publishes ResourceSlices of its node"     },
-        {DV_NEEDS_INSTANCE, "{instance} in --exec, by which two instances differ"    },
-        {DV_NEEDS_CLASSIC,  "a plugin that registers by kubelet.sock"                },
-        {DV_NEEDS_WATCHER,  "a plugin that registers by a socket in plugins_registry"},
-        {DV_NEEDS_TWO,      "two devices"                                            },
+        {DV_NEEDS_PROCESS,  "a driver that davit starts: --exec"                        },
+        {DV_NEEDS_RESTART,
+         "a driver that davit starts, or with --attach hooks that do: start, stop, kill"},
+        {DV_NEEDS_PREFER,   "a plugin that offers GetPreferredAllocation"               },
+        {DV_NEEDS_PRESTART, "a plugin that wants PreStartContainer"                     },
+        {DV_NEEDS_HEALTH,   "a driver that offers device health"                        },
+        {DV_NEEDS_SLICES,   "a driver that publishes ResourceSlices of its node"        },
+        {DV_NEEDS_INSTANCE, "{instance} in --exec, by which two instances differ"       },
+        {DV_NEEDS_CLASSIC,  "a plugin that registers by kubelet.sock"                   },
+        {DV_NEEDS_WATCHER,  "a plugin that registers by a socket in plugins_registry"   },
+        {DV_NEEDS_TWO,      "two devices"                                               },
     };
 
     dv_buf_printf(buf, "%s (%s)\n\n", test->id, kind_names[kind]);

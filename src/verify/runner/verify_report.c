@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "base/visible.h"
 
-/* Of the driver's output, when it did not come far. */
+/* The limits of what is told of the driver's output, when it did not come far. */
 #define LOG_BYTES_MAX (64u << 20)
 #define LAST_LINES 10u
 #define LAST_BYTES_MAX 2000u
@@ -56,8 +56,9 @@ void dv_report_print_case(const struct dv_verify_report *report,
         dv_buf_printf(
             buf, "        what was sent and answered: %zu call(s), davit record show %.*s/%s.dav\n",
             result->n_calls, DV_FMT(options->dir), result->id);
-    dv_buf_printf(buf, "        what the driver printed: %.*s/%s.log\n", DV_FMT(options->dir),
-                  result->id);
+    if (options->attach.n == 0) /* of one that runs already it is elsewhere */
+        dv_buf_printf(buf, "        what the driver printed: %.*s/%s.log\n", DV_FMT(options->dir),
+                      result->id);
     if (result->outcome == DV_FAILED && result->is_case)
         dv_buf_printf(buf,
                       "        why it matters, what the protocol says: davit verify explain "

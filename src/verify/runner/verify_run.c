@@ -20,13 +20,14 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/clock.h"
-#include "base/defs.h"
 #include "base/err.h"
 #include "base/file.h"
 #include "verify/cases/driver_probe.h"
 #include "verify/kit/skew.h"
 #include "verify/kit/trial.h"
 #include "verify/kit/verify_case.h"
+#include "verify/runner/attachment.h"
+#include "verify/runner/case_needs.h"
 #include "verify/runner/selection.h"
 #include "verify/runner/verify_report.h"
 #include "verify/verify.h"
@@ -34,6 +35,8 @@
 /* What a driver is given for what it does by itself: long in the probe, and in cases by what its
  * start took there. Machines and languages differ, and some drivers look for hardware first. */
 #define PROBE_WAIT_MS 30000u
+/* For a driver that somebody starts by hand, when the kubeconfig for it is there. */
+#define ATTACH_WAIT_MS 120000u
 #define WAIT_MS 10000u
 #define WAIT_STARTS 3u
 /* A case as a whole, for a driver that starts at once; cases start it up to five times. */
@@ -48,6 +51,9 @@
 /* For a worker that was told to end: it kills, unmounts and removes. */
 #define END_MS 15000u
 #define JOBS_MAX 64u
+/* Cases wait for the driver most of the time. */
+#define JOBS_A_CORE 2
+#define JOBS_DEFAULT_MAX 16
 #define REPORT_BYTES_MAX (16u << 20)
 
 /* Set by a signal: no more cases are begun, and workers are told to end. */
@@ -73,7 +79,9 @@ struct run {
     struct dv_facts facts;
     bool has_facts;
     const struct dv_verify_case **cases; /* of each result */
+    size_t *order;                       /* places of results, as they are begun */
     struct dv_verify_report report;
+    struct dv_attachment attachment; /* zeroed without --attach */
     struct worker workers[JOBS_MAX];
     size_t n_jobs;
     size_t n_begun;
@@ -105,20 +113,13 @@ static _Noreturn void work(struct run *run, struct worker *worker, pid_t parent)
     dv_trial_init(trial);
     if (run->options->setup.n > 0 && !dv_child_run(trial, run->options->setup))
         dv_trial_break(trial, "--setup failed: %.*s", DV_FMT(run->options->setup));
+    if (dv_trial_is_restarting(trial))
+        dv_trial_stop_attached(trial);
     if (trial->test)
         trial->test->run(trial);
     else
         dv_probe(trial);
     dv_trial_end(trial, DV_PASSED, "");
-}
-
-/* Whether a driver that does not offer it is wrong. */
-static bool is_required(const struct dv_verify_options *options, const char *name)
-{
-    for (size_t i = 0; i < options->n_required; i++)
-        if (dv_str_eq(options->required[i], dv_str_from_c(name)))
-            return true;
-    return false;
 }
 
 static uint64_t wait_ms(const struct run *run, const struct dv_verify_case *test)
@@ -128,8 +129,29 @@ static uint64_t wait_ms(const struct run *run, const struct dv_verify_case *test
     if (run->options->wait_ms)
         return run->options->wait_ms;
     if (!test)
-        return PROBE_WAIT_MS;
+        return run->attachment.keeper ? ATTACH_WAIT_MS : PROBE_WAIT_MS;
     return by_start_ms > WAIT_MS ? by_start_ms : WAIT_MS;
+}
+
+/* `test` NULL: the probe. */
+static struct dv_trial new_trial(const struct run *run, const struct dv_verify_case *test)
+{
+    const struct dv_verify_options *options = run->options;
+    struct dv_trial trial = {
+        .options = options,
+        .test = test,
+        .release = run->release,
+        .facts = run->facts,
+        .node = options->node.n > 0 ? options->node : DV_STR("verify-node"),
+        .wait_ms = wait_ms(run, test),
+        .grace_ms = options->grace_ms ? options->grace_ms : GRACE_MS,
+        .recover_ms = options->recover_ms ? options->recover_ms : RECOVER_MS,
+        .must_not_skip = test && dv_selection_is_required(options, test->id),
+        .arena = dv_arena_new(),
+    };
+
+    trial.facts.has_slices |= dv_needs_is_required(options, "slices");
+    return trial;
 }
 
 /* Begins a trial in a free place. `test` NULL: the probe. */
@@ -143,22 +165,11 @@ static bool begin(struct run *run, struct worker *worker, const struct dv_verify
     memset(worker, 0, sizeof(*worker));
     worker->place = place;
     worker->start_ms = now_ms();
+    worker->trial = new_trial(run, test);
     worker->deadline_ms =
         worker->start_ms +
-        (options->case_ms ? options->case_ms : CASE_MS + CASE_STARTS * run->facts.start_ms);
-    worker->trial = (struct dv_trial){
-        .options = options,
-        .test = test,
-        .release = run->release,
-        .facts = run->facts,
-        .node = options->node.n > 0 ? options->node : DV_STR("verify-node"),
-        .wait_ms = wait_ms(run, test),
-        .grace_ms = options->grace_ms ? options->grace_ms : GRACE_MS,
-        .recover_ms = options->recover_ms ? options->recover_ms : RECOVER_MS,
-        .must_not_skip = test && dv_selection_is_required(options, test->id),
-        .arena = dv_arena_new(),
-    };
-    worker->trial.facts.has_slices |= is_required(options, "slices");
+        (options->case_ms ? options->case_ms : CASE_MS + CASE_STARTS * run->facts.start_ms) +
+        (test ? 0 : worker->trial.wait_ms);
     if (!dv_trial_root_choose(&worker->trial, err))
         return false;
     if (pipe2(fds, O_CLOEXEC) != 0)
@@ -180,9 +191,11 @@ static bool begin(struct run *run, struct worker *worker, const struct dv_verify
 /* Ends what a worker that crashed has left: children of ours that are no workers. */
 static void sweep(struct run *run, struct worker *worker)
 {
-    pid_t known[JOBS_MAX];
+    pid_t known[JOBS_MAX + 1];
     size_t n = 0;
 
+    if (run->attachment.keeper > 0)
+        known[n++] = run->attachment.keeper;
     for (size_t i = 0; i < run->n_jobs; i++)
         if (run->workers[i].pid)
             known[n++] = run->workers[i].pid;
@@ -285,49 +298,10 @@ static bool is_idle(const struct run *run)
     return true;
 }
 
-/* ---- which cases apply ---- */
-
-/* Why a case does not apply to this driver; NULL: it does. */
-static const char *reason_to_skip(const struct run *run, const struct dv_verify_case *test)
-{
-    const struct dv_facts *facts = &run->facts;
-    const struct {
-        unsigned need;
-        const char *name;
-        bool is_there;
-        const char *reason;
-    } needs[] = {
-        {DV_NEEDS_PREFER,   "prefer",   facts->has_prefer,
-         "the plugin does not offer GetPreferredAllocation"                                             },
-        {DV_NEEDS_PRESTART, "prestart", facts->has_prestart,
-         "the plugin does not want PreStartContainer"                                                   },
-        {DV_NEEDS_HEALTH,   "health",   facts->has_health,     "the driver does not offer device health"},
-        {DV_NEEDS_SLICES,   "slices",   facts->has_slices,
-         "the driver publishes no slices for its node"                                                  },
-        {DV_NEEDS_CLASSIC,  "classic",  facts->is_classic,
-         "the plugin does not register by kubelet.sock"                                                 },
-        {DV_NEEDS_WATCHER,  "watcher",  facts->has_watcher,
-         "the plugin has no socket in plugins_registry"                                                 },
-        {DV_NEEDS_TWO,      "two",      facts->n_devices >= 2, "the driver has fewer than two devices"  },
-    };
-
-    if ((test->needs & DV_NEEDS_PROCESS) && run->options->attach.n > 0)
-        return "davit must be able to start and end the driver: --exec";
-    if ((test->needs & DV_NEEDS_INSTANCE) &&
-        dv_str_find(run->options->exec, DV_STR("{instance}")) == run->options->exec.n)
-        return "--exec has no {instance}, by which two instances would differ";
-    for (size_t i = 0; i < DV_COUNT(needs) && run->has_facts; i++)
-        if ((test->needs & needs[i].need) && !needs[i].is_there &&
-            !is_required(run->options, needs[i].name))
-            return needs[i].reason;
-    if (!run->has_facts && !dv_selection_is_named(run->options, test->id))
-        return "the driver did not get so far: see probe";
-    return NULL;
-}
-
 static bool skip(struct run *run, size_t place)
 {
-    const char *reason = reason_to_skip(run, run->cases[place]);
+    const char *reason =
+        dv_needs_miss(run->options, run->has_facts ? &run->facts : NULL, run->cases[place]);
     struct dv_verify_result *result = &run->report.results[place];
 
     if (!reason)
@@ -383,7 +357,7 @@ static bool run_cases(struct run *run, struct dv_err *err)
         struct worker *worker = free_place(run);
 
         if (worker && run->n_begun < run->report.n_results && !signal_raised) {
-            size_t place = run->n_begun++;
+            size_t place = run->order[run->n_begun++];
 
             if (!skip(run, place) && !begin(run, worker, run->cases[place], place, err))
                 return false;
@@ -424,6 +398,18 @@ static bool run_probe(struct run *run, struct dv_err *err)
            dv_fail(err, DV_FAILED_PRECONDITION, "%.*s", DV_FMT(result->reason));
 }
 
+/* Slow cases wait more than they compute: begun first, they do so beside all others. */
+static void set_order(struct run *run, size_t n)
+{
+    size_t n_set = 1; /* the probe is the first in any case */
+
+    run->order = DV_NEW_ARRAY(run->arena, size_t, n);
+    for (int is_slow = 1; is_slow >= 0; is_slow--)
+        for (size_t i = 1; i < n; i++)
+            if (run->cases[i]->is_slow == (is_slow == 1))
+                run->order[n_set++] = i;
+}
+
 static void gather_cases(struct run *run)
 {
     struct dv_selection at = {0};
@@ -443,6 +429,7 @@ static void gather_cases(struct run *run)
         run->report.results[i].proves = run->cases[i]->proves;
         run->report.results[i].is_case = true;
     }
+    set_order(run, n);
 }
 
 static bool write_report(const struct run *run, dv_str path,
@@ -490,7 +477,8 @@ static size_t count_jobs(const struct dv_verify_options *options)
         return 1; /* one driver, one kubelet */
     if (options->n_jobs > 0)
         return options->n_jobs < JOBS_MAX ? options->n_jobs : JOBS_MAX;
-    return n_cores < 1 ? 1 : n_cores > 16 ? 16 : (size_t)n_cores;
+    n_cores *= JOBS_A_CORE;
+    return n_cores < 1 ? 1 : n_cores > JOBS_DEFAULT_MAX ? JOBS_DEFAULT_MAX : (size_t)n_cores;
 }
 
 static bool prepare(struct run *run, struct dv_err *err)
@@ -502,12 +490,8 @@ static bool prepare(struct run *run, struct dv_err *err)
     if (stranger.n > 0)
         return dv_fail(err, DV_INVALID_ARGUMENT, "no case of %s is called \"%.*s\"; see --list",
                        dv_verify_kind_name(options->kind), DV_FMT(stranger));
-    /* Each case has an API of its own, at another address and with another token: a driver that
-     * runs already would have to read its kubeconfig again for each. */
-    if (options->attach.n > 0 && options->kind == DV_VERIFY_DRA)
-        return dv_fail(err, DV_INVALID_ARGUMENT,
-                       "--attach is for device plugins: a DRA driver needs a new API for each "
-                       "case; let davit start it with --exec and {kubeconfig}");
+    if (!dv_needs_check_hooks(options, err))
+        return false;
     if (!run->release)
         return dv_fail(err, DV_INVALID_ARGUMENT, "--emulate is %s, not \"%.*s\"", dv_skew_names(),
                        DV_FMT(options->release));
@@ -516,8 +500,42 @@ static bool prepare(struct run *run, struct dv_err *err)
     (void)sigaction(SIGINT, &action, NULL);
     (void)sigaction(SIGTERM, &action, NULL);
     (void)sigaction(SIGHUP, &action, NULL);
-    if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0)
+    /* What a hook starts for a driver of --attach is to stay. */
+    if (options->attach.n == 0 && prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0)
         return dv_fail_errno(err, errno, "prctl");
+    return true;
+}
+
+/* Before the first case of a driver that runs already. Who has to start it learns what it needs. */
+static bool attach(struct run *run, struct dv_err *err)
+{
+    struct dv_trial trial;
+    dv_str root;
+
+    if (run->options->attach.n == 0)
+        return true;
+    trial = new_trial(run, NULL);
+    if (!dv_attachment_open(&run->attachment, &trial, err))
+        return false;
+    root = run->attachment.trial.paths.root;
+    if (run->attachment.keeper)
+        (void)fprintf(stderr,
+                      "davit: waiting for a driver with its registration socket in "
+                      "%.*s/kubelet/plugins_registry, --kubeconfig %.*s/kubeconfig, node %.*s, CDI "
+                      "specs in %.*s/cdi\n",
+                      DV_FMT(root), DV_FMT(root), DV_FMT(trial.node), DV_FMT(root));
+    return true;
+}
+
+/* A driver that runs already is left without claims. */
+static bool take_leave(struct run *run, struct dv_err *err)
+{
+    if (!run->attachment.keeper || !run->has_facts)
+        return true;
+    if (!begin(run, &run->workers[0], &dv_farewell, 0, err))
+        return false;
+    while (!is_idle(run))
+        attend(run);
     return true;
 }
 
@@ -538,12 +556,14 @@ bool dv_verify_run(const struct dv_verify_options *options, struct dv_verify_sum
     is_good = prepare(run, err);
     if (is_good) {
         gather_cases(run);
-        is_good = run_probe(run, err) && run_cases(run, err);
+        is_good =
+            attach(run, err) && run_probe(run, err) && run_cases(run, err) && take_leave(run, err);
         run->report.took_ms = now_ms() - start_ms;
         is_good = is_good && report_all(run, sum, err);
     }
     while (!is_idle(run)) /* a failure of ours while others run */
         attend(run);
+    dv_attachment_close(&run->attachment);
     dv_arena_free(run->arena);
     free(run);
     return is_good;

@@ -8,6 +8,7 @@
 #include "verify/kit/skew.h"
 #include "verify/kit/trial.h"
 #include "verify/kit/verify_case.h"
+#include "verify/runner/case_needs.h"
 #include "verify/runner/selection.h"
 #include "verify/runner/verify_report.h"
 #include "verify/verify.h"
@@ -109,6 +110,114 @@ static void ids_are_unique_and_texts_are_there(void **state)
                 assert_string_not_equal(test->id, other->id);
         }
     }
+}
+
+/* ---- which cases apply ---- */
+
+static const struct dv_verify_hook hooks[] = {
+    {DV_STR_INIT("start"), DV_STR_INIT("a")},
+    {DV_STR_INIT("stop"),  DV_STR_INIT("b")},
+    {DV_STR_INIT("kill"),  DV_STR_INIT("c")},
+};
+
+static void tells_why_a_case_does_not_apply(void **state)
+{
+    static const struct dv_facts plain = {.n_devices = 1};
+    static const struct dv_facts rich = {.n_devices = 2, .has_slices = true, .has_health = true};
+    static const struct {
+        unsigned needs;
+        const char *exec;
+        const char *attach;
+        size_t n_hooks;
+        const struct dv_facts *facts;
+        const char *words; /* of the reason; NULL: it applies */
+    } rows[] = {
+        {0,                                   "x",            "",   0, &plain, NULL                },
+        {0,                                   "x",            "",   0, NULL,   "see probe"         },
+        {DV_NEEDS_SLICES,                     "x",            "",   0, &plain, "no slices"         },
+        {DV_NEEDS_SLICES | DV_NEEDS_TWO,      "x",            "",   0, &rich,  NULL                },
+        {DV_NEEDS_TWO,                        "x",            "",   0, &plain, "fewer than two"    },
+        {DV_NEEDS_INSTANCE,                   "x",            "",   0, &rich,  "{instance}"        },
+        {DV_NEEDS_INSTANCE,                   "x {instance}", "",   0, &rich,  NULL                },
+        {DV_NEEDS_PROCESS | DV_NEEDS_RESTART, "x",            "",   0, &rich,  NULL                },
+        {DV_NEEDS_SLICES,                     "",             "/d", 0, &rich,  NULL                },
+        {DV_NEEDS_PROCESS,                    "",             "/d", 3, &rich,  "--exec"            },
+        {DV_NEEDS_RESTART,                    "",             "/d", 0, &rich,  "start, stop and"   },
+        {DV_NEEDS_RESTART,                    "",             "/d", 2, &rich,  "start, stop and"   },
+        {DV_NEEDS_RESTART,                    "",             "/d", 3, &rich,  NULL                },
+        {DV_NEEDS_RESTART | DV_NEEDS_PREFER,  "",             "/d", 3, &rich,  "GetPreferredAlloca"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < DV_COUNT(rows); i++) {
+        const struct dv_verify_options options = {.exec = dv_str_from_c(rows[i].exec),
+                                                  .attach = dv_str_from_c(rows[i].attach),
+                                                  .hooks = hooks,
+                                                  .n_hooks = rows[i].n_hooks};
+        const struct dv_verify_case test = {.id = "a.case", .needs = rows[i].needs};
+        const char *miss = dv_needs_miss(&options, rows[i].facts, &test);
+
+        assert_int_equal(miss == NULL, rows[i].words == NULL);
+        if (miss)
+            assert_non_null(strstr(miss, rows[i].words));
+    }
+}
+
+static void refuses_hooks_that_no_case_has(void **state)
+{
+    static const struct {
+        const char *name;
+        const char *command;
+        const char *attach;
+        bool is_good;
+    } rows[] = {
+        {"healthy", "true",             "",   true },
+        {"healthy", "kill -USR1 {pid}", "",   true },
+        {"healthy", "kill -USR1 {pid}", "/d", false},
+        {"kill",    "systemctl kill x", "/d", true },
+        {"healty",  "true",             "",   false},
+        {"",        "true",             "",   false},
+        {"healthy", "",                 "",   false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < DV_COUNT(rows); i++) {
+        const struct dv_verify_hook hook = {dv_str_from_c(rows[i].name),
+                                            dv_str_from_c(rows[i].command)};
+        const struct dv_verify_options options = {
+            .attach = dv_str_from_c(rows[i].attach), .hooks = &hook, .n_hooks = 1};
+        struct dv_err err;
+
+        assert_int_equal(dv_needs_check_hooks(&options, &err), rows[i].is_good);
+    }
+}
+
+/* Nobody else can see the processes of a driver that runs already, or start a second one. */
+static void only_cases_that_look_into_the_process_need_one_of_ours(void **state)
+{
+    size_t n_left[DV_VERIFY_N_KINDS] = {0};
+    static const struct dv_facts all = {.n_devices = 2,
+                                        .has_prefer = true,
+                                        .has_prestart = true,
+                                        .has_health = true,
+                                        .has_slices = true,
+                                        .is_classic = true,
+                                        .has_watcher = true};
+
+    (void)state;
+    for (int kind = 0; kind < (int)DV_VERIFY_N_KINDS; kind++) {
+        const struct dv_verify_options options = {.kind = (enum dv_verify_kind)kind,
+                                                  .attach = DV_STR("/d"),
+                                                  .hooks = hooks,
+                                                  .n_hooks = DV_COUNT(hooks)};
+        struct dv_selection at = {0};
+        const struct dv_verify_case *test;
+
+        while ((test = dv_selection_next(&options, &at)))
+            n_left[kind] += !dv_needs_miss(&options, &all, test);
+    }
+    assert_true(n_left[DV_VERIFY_DEVICE_PLUGIN] >= 54);
+    assert_true(n_left[DV_VERIFY_DRA] >= 66);
 }
 
 /* ---- reports ---- */
@@ -264,6 +373,9 @@ int main(void)
         cmocka_unit_test(tells_a_pattern_that_no_case_has),
         cmocka_unit_test(requires_cases_and_words_apart),
         cmocka_unit_test(ids_are_unique_and_texts_are_there),
+        cmocka_unit_test(tells_why_a_case_does_not_apply),
+        cmocka_unit_test(refuses_hooks_that_no_case_has),
+        cmocka_unit_test(only_cases_that_look_into_the_process_need_one_of_ours),
         cmocka_unit_test(junit_escapes_what_xml_cannot_have),
         cmocka_unit_test(tap_has_one_line_a_case),
         cmocka_unit_test(json_escapes_texts),
