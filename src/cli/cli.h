@@ -128,7 +128,7 @@ struct dv_cli {
     bool has_grace;
     uint32_t grace_s; /* for a pod to end */
     uint64_t gone_ms; /* for deleted objects to be gone; 0: the default */
-    /* Of verify. */
+    /* The options of `davit verify`. */
     dv_str exec;
     dv_str attach;
     dv_str setup;
@@ -252,7 +252,7 @@ struct dv_table {
     size_t n_cells;
     size_t size;
     size_t *widths; /* of all that was printed so far */
-    /* Of a table of dv_cli_table_init: which columns are left out, and how many are given. */
+    /* For a table of dv_cli_table_init: which columns are left out, and how many are given. */
     bool *is_hidden;
     size_t n_given;
     size_t at; /* the column that comes next */

@@ -284,6 +284,7 @@ static const char verify_help[] =
     "Exit status: 0 all passed or were skipped, 1 davit could not run cases, 3 a case failed.\n\n"
     "  davit verify device-plugin --exec './my-plugin --socket-dir {device_plugins}'\n"
     "  davit verify dra --exec './my-driver --kubelet-dir {kubelet} --kubeconfig {kubeconfig}'\n"
+    "  davit verify dra --attach /tmp/verify\n"
     "  davit verify device-plugin --list\n"
     "  davit verify explain register.kubelet-restart";
 
@@ -341,7 +342,7 @@ const struct dv_cli_verb dv_verbs[] = {
     {"lease", "take [RESOURCE=N...] | give ID | renew ID | end ID",
      "take and give devices in scripts and units",
      lease_help, "want hold", dv_cmd_lease, DV_PEER_DAEMON},
-    {"devices", "[RESOURCE|DRIVER]",
+    {"devices", "[RESOURCE|DRIVER] [DEVICE...]",
      "devices, their state, and who holds them",
      devices_help, "w", dv_cmd_devices, DV_PEER_DAEMON},
     {"plugins", "",

@@ -134,7 +134,7 @@ struct exchange {
     dv_str body;
     uint64_t retry_ms; /* 0: the server did not ask for it */
     struct dv_err err; /* code DV_OK: there is an answer */
-    /* of one that goes on */
+    /* For an answer that goes on line by line: */
     bool (*line)(void *ctx, dv_str text);
     void *ctx;
     struct dv_buf rest; /* of a line whose end has not come */

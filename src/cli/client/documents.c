@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "base/file.h"
+#include "base/num.h"
 #include "base/vec.h"
 #include "cli/client/cli_api.h"
 #include "cli/client/cli_kinds.h"
@@ -147,10 +148,50 @@ bool dv_cli_documents_read(dv_str path, struct dv_arena *arena, struct dv_cli_do
            dv_cli_documents_split(path, text, arena, documents, err);
 }
 
-dv_str dv_cli_document_place(const struct dv_cli_document *document, struct dv_arena *arena)
+/* Cuts the first step off a path as the API writes it: "spec", "containers", "[0]" or "[cpu]". */
+static dv_str cut_step(dv_str *path)
+{
+    size_t n = 0;
+    dv_str step;
+
+    if (path->n > 0 && path->p[0] == '[') {
+        n = dv_str_find_char(*path, ']');
+        step = dv_str_slice(*path, 1, n);
+        *path = dv_str_slice(*path, n + 1, path->n);
+    } else {
+        while (n < path->n && path->p[n] != '.' && path->p[n] != '[')
+            n++;
+        step = dv_str_slice(*path, 0, n);
+        *path = dv_str_slice(*path, n, path->n);
+    }
+    if (path->n > 0 && path->p[0] == '.')
+        *path = dv_str_slice(*path, 1, path->n);
+    return step;
+}
+
+/* The last node on the way to the field that is there: of one that is missing, what should have
+ * it. */
+static const struct dv_json *find_field(const struct dv_json *node, dv_str path)
+{
+    while (path.n > 0) {
+        dv_str step = cut_step(&path);
+        const struct dv_json *next = dv_json_get(node, step);
+        uint64_t i;
+
+        if (dv_json_is(node, DV_JSON_ARRAY) && dv_str_to_u64(step, &i))
+            next = dv_json_at(node, (size_t)i);
+        if (!next)
+            break;
+        node = next;
+    }
+    return node;
+}
+
+dv_str dv_cli_document_place(const struct dv_cli_document *document, dv_str field,
+                             struct dv_arena *arena)
 {
     return dv_str_printf(arena, "%.*s, document %zu, line %u", DV_FMT(document->file),
-                         document->number, dv_json_line(document->json));
+                         document->number, dv_json_line(find_field(document->json, field)));
 }
 
 /* ---- what a document is about ---- */

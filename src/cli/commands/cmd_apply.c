@@ -100,9 +100,38 @@ static bool may_note(const struct dv_json *before)
     return false;
 }
 
+/* Whether all fields that are known here have values that they can have. The server would say so,
+ * too, but not where in the file; what is new there is left to it, and `unknown` is the first such
+ * field: "spec.x". */
+static bool check(const struct dv_cli_document *document, const struct dv_cli_subject *subject,
+                  struct dv_arena *arena, dv_str *unknown, struct dv_err *err)
+{
+    const dv_str before = DV_STR("unknown field \"");
+    const struct dv_message *message = subject->version->message;
+    void *value = dv_arena_alloc(arena, message->size, message->align);
+    struct dv_decode_notes notes = {0};
+
+    *unknown = DV_STR("");
+    if (!dv_decode_json(message, document->json, DV_UNKNOWN_DROP, arena, value, &notes, err))
+        return dv_wrap(err, "%.*s, document %zu: %.*s %.*s", DV_FMT(document->file),
+                       document->number, DV_FMT(subject->kind->name), DV_FMT(subject->name));
+    for (size_t i = 0; i < notes.n && unknown->n == 0; i++)
+        if (dv_str_starts_with(notes.v[i], before))
+            *unknown = dv_str_slice(notes.v[i], before.n, notes.v[i].n - 1);
+    return true;
+}
+
+/* The field that the server names first, or else `unknown`. */
+static dv_str first_field(const struct dv_api_status *failure, dv_str unknown)
+{
+    return failure->details && failure->details->n_causes > 0 ? failure->details->causes[0].field
+                                                              : unknown;
+}
+
 /* Applies a document. False: the server is gone. */
 static bool apply(struct dv_cli_api *api, const struct dv_cli_document *document,
-                  const struct dv_cli_subject *subject, struct dv_arena *arena, bool *has_failed)
+                  const struct dv_cli_subject *subject, dv_str unknown, struct dv_arena *arena,
+                  bool *has_failed)
 {
     const struct dv_cli *cli = api->cli;
     const struct dv_cli_param params[] = {
@@ -139,7 +168,9 @@ static bool apply(struct dv_cli_api *api, const struct dv_cli_document *document
         return false;
     if (after.failure) {
         *has_failed = true;
-        (void)dv_cli_api_complain(api, after.failure, dv_cli_document_place(document, arena));
+        (void)dv_cli_api_complain(
+            api, after.failure,
+            dv_cli_document_place(document, first_field(after.failure, unknown), arena));
         if (after.failure->code == 409)
             (void)dv_cli_complain("--force-conflicts takes these fields over");
         return true;
@@ -158,13 +189,15 @@ static bool apply_file(struct dv_cli_api *api, dv_str path, bool *has_failed)
 
     for (size_t i = 0; i < documents.n; i++) {
         struct dv_cli_subject subject;
+        dv_str unknown;
         struct dv_err err;
 
         if (!dv_cli_document_subject(&documents.v[i], api->cli->namespace, api->namespace, &subject,
-                                     &err)) {
+                                     &err) ||
+            !check(&documents.v[i], &subject, arena, &unknown, &err)) {
             *has_failed = true;
             (void)dv_cli_complain("%s", err.msg);
-        } else if (!apply(api, &documents.v[i], &subject, arena, has_failed)) {
+        } else if (!apply(api, &documents.v[i], &subject, unknown, arena, has_failed)) {
             return false;
         }
     }

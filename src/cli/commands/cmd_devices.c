@@ -16,6 +16,7 @@ struct row {
     const char *numa;
     NodeV1__Holder *const *holders;
     size_t n_holders;
+    const char *keepers;
     const char *note; /* what is to say of its trouble */
 };
 
@@ -29,7 +30,7 @@ static void add_row(struct dv_cli *cli, struct dv_table *table, const struct row
     dv_table_add(table, row->state);
     dv_table_add(table, row->numa);
     dv_table_add(table, since_ms > 0 ? dv_cli_age(cli, since_ms) : "");
-    dv_table_add(table, dv_device_holders_text(row->holders, row->n_holders, cli->arena));
+    dv_table_add(table, row->keepers);
     dv_table_add(table, dv_device_claims_text(row->holders, row->n_holders, cli->arena));
     dv_table_add(table, row->note);
 }
@@ -50,6 +51,7 @@ static void add_resource(struct dv_cli *cli, struct dv_table *table,
                 .numa = dv_device_numa_text(device->numa_nodes, device->n_numa_nodes, cli->arena),
                 .holders = device->holders,
                 .n_holders = device->n_holders,
+                .keepers = dv_device_holders_text(device->holders, device->n_holders, cli->arena),
                 .note = resource->removed ? "its plugin was gone for five minutes" : "",
             });
     }
@@ -60,6 +62,7 @@ static void add_resource(struct dv_cli *cli, struct dv_table *table,
                               .id = "",
                               .state = resource->removed || !resource->connected ? "gone" : "",
                               .numa = "",
+                              .keepers = "",
                               .note = ""});
 }
 
@@ -70,6 +73,9 @@ static const char *note_of(struct dv_cli *cli, const NodeV1__PoolDevice *device)
     for (size_t i = 0; i < device->n_taints; i++)
         text = dv_str_printf(cli->arena, "%.*s%staint %s", DV_FMT(text), text.n > 0 ? ", " : "",
                              device->taints[i]);
+    if (device->shortage[0])
+        text = dv_str_printf(cli->arena, "%.*s%s%s", DV_FMT(text), text.n > 0 ? ", " : "",
+                             device->shortage);
     if (device->offer[0])
         text = dv_str_printf(cli->arena, "%.*s%soffer %s", DV_FMT(text), text.n > 0 ? ", " : "",
                              device->offer);
@@ -91,9 +97,48 @@ static void add_pool(struct dv_cli *cli, struct dv_table *table, const NodeV1__P
                 .numa = dv_device_numa_text(device->numa_nodes, device->n_numa_nodes, cli->arena),
                 .holders = device->holders,
                 .n_holders = device->n_holders,
+                .keepers = dv_device_keepers_text(device, cli->arena),
                 .note = note_of(cli, device),
             });
     }
+}
+
+/* Whether the device is among those that the user has named, behind the resource; none: all are. */
+static bool is_named(const struct dv_cli *cli, const char *id)
+{
+    for (size_t i = 1; i < cli->n_words; i++)
+        if (dv_str_eq(cli->words[i], dv_str_from_c(id)))
+            return true;
+    return cli->n_words < 2;
+}
+
+/* Leaves of the list, which is ours, the devices that the user has named. The counts stay those of
+ * the resource: they are about all of it. Returns how many devices are left. */
+static size_t keep_named(const struct dv_cli *cli, const NodeV1__ListDevicesResponse *list)
+{
+    size_t n_kept = 0;
+
+    for (size_t i = 0; i < list->n_resources; i++) {
+        NodeV1__Resource *resource = list->resources[i];
+        size_t n = 0;
+
+        for (size_t k = 0; k < resource->n_devices; k++)
+            if (is_named(cli, resource->devices[k]->id))
+                resource->devices[n++] = resource->devices[k];
+        resource->n_devices = n;
+        n_kept += n;
+    }
+    for (size_t i = 0; i < list->n_pools; i++) {
+        NodeV1__Pool *pool = list->pools[i];
+        size_t n = 0;
+
+        for (size_t k = 0; k < pool->n_devices; k++)
+            if (is_named(cli, pool->devices[k]->name))
+                pool->devices[n++] = pool->devices[k];
+        pool->n_devices = n;
+        n_kept += n;
+    }
+    return n_kept;
 }
 
 static void print_devices(struct dv_cli *cli, const void *message)
@@ -103,6 +148,7 @@ static void print_devices(struct dv_cli *cli, const void *message)
     const NodeV1__ListDevicesResponse *list = message;
     struct dv_table table;
 
+    (void)keep_named(cli, list);
     if (!dv_cli_is_table(cli)) {
         dv_cli_print_message(cli, &list->base);
         return;
@@ -123,9 +169,7 @@ enum dv_exit dv_cmd_devices(struct dv_cli *cli)
     const NodeV1__ListDevicesResponse *list;
     enum dv_exit exit;
 
-    if (cli->n_words > 1)
-        return dv_cli_complain_usage("devices", "one resource or driver at most");
-    if (cli->n_words == 1)
+    if (cli->n_words > 0)
         request.resource = dv_str_to_c(cli->words[0], cli->arena);
     if (cli->watches)
         return dv_cli_watch(cli, "/davit.node.v1.Node/WatchDevices", &request.base,
@@ -134,10 +178,13 @@ enum dv_exit dv_cmd_devices(struct dv_cli *cli)
                        &node_v1__list_devices_response__descriptor, &exit);
     if (!list)
         return exit;
-    if (cli->n_words == 1 && list->n_resources + list->n_pools == 0)
+    if (cli->n_words > 0 && list->n_resources + list->n_pools == 0)
         return dv_cli_complain("no plugin or driver has offered %.*s; davit devices lists what "
                                "there is",
                                DV_FMT(cli->words[0]));
+    if (cli->n_words > 1 && keep_named(cli, list) == 0)
+        return dv_cli_complain("%.*s has no device %.*s; davit devices %.*s lists what it has",
+                               DV_FMT(cli->words[0]), DV_FMT(cli->words[1]), DV_FMT(cli->words[0]));
     print_devices(cli, list);
     return DV_EXIT_OK;
 }

@@ -205,6 +205,10 @@ static void print_options(const NodeV1__ContainerOptionsResponse *options, struc
     for (size_t i = 0; i < options->n_cdi_devices; i++)
         PRINT("cdi          %s", options->cdi_devices[i]);
 #undef PRINT
+    if (options->n_envs + options->n_devices + options->n_mounts + options->n_annotations +
+            options->n_cdi_devices ==
+        0)
+        (void)fputs("no options: its plugins and drivers give this container nothing\n", stderr);
 }
 
 enum dv_exit dv_cmd_options(struct dv_cli *cli)

@@ -40,7 +40,7 @@ struct dv_forward_port {
 extern const struct dv_spdy_handler dv_forward_handler;
 /* Takes the descriptor of a client that has come. */
 void dv_forward_accept(struct dv_forward_port *port, int fd);
-/* There may be room for what clients send. */
+/* To be called when there may be room for what clients send. */
 void dv_forward_watch_all(struct dv_forward *forward);
 /* Closes all; each is freed with its last stream. */
 void dv_forward_hang_up_all(struct dv_forward *forward);

@@ -16,7 +16,7 @@ const NodeV1__ListClaimsResponse *dv_node_claims_ask(struct dv_cli *cli);
 const NodeV1__Claim *dv_node_claims_find(const NodeV1__ListClaimsResponse *claims, dv_str uid);
 /* "prepared", "preparing: waits for driver x", "unpreparing: <error>" */
 const char *dv_node_claim_state(const NodeV1__Claim *claim, struct dv_arena *arena);
-/* A part of the description of a claim. */
+/* Prints what this node knows of a claim, as a part of its description. */
 void dv_describe_node_claim(const struct dv_describe *d, const NodeV1__Claim *claim);
 
 #endif

@@ -260,6 +260,17 @@ void dv_describe_object(const struct dv_describe *d, const struct dv_object *obj
     case DV_KIND_ROLE_BINDING:
     case DV_KIND_CLUSTER_ROLE:
     case DV_KIND_ROLE:
+    case DV_KIND_PRIORITY_CLASS:
+    case DV_KIND_RESOURCE_QUOTA:
+    case DV_KIND_DAEMON_SET:
+    case DV_KIND_CONTROLLER_REVISION:
+    case DV_KIND_SERVICE:
+    case DV_KIND_ENDPOINTS:
+    case DV_KIND_ENDPOINT_SLICE:
+    case DV_KIND_VALIDATING_POLICY:
+    case DV_KIND_VALIDATING_POLICY_BINDING:
+    case DV_KIND_DEPLOYMENT:
+    case DV_KIND_REPLICA_SET:
     case DV_KIND_EVENT:
     case DV_KIND_SERVICE_ACCOUNT:
     case DV_KIND_CONFIG_MAP:

@@ -35,6 +35,7 @@ const char *dv_device_counts_text(const NodeV1__DeviceCounts *counts, struct dv_
         uint64_t n;
         const char *word;
     } others[] = {
+        {c->blocked,   "blocked"  },
         {c->tainted,   "tainted"  },
         {c->unhealthy, "unhealthy"},
         {c->gone,      "gone"     },
@@ -78,6 +79,17 @@ const char *dv_device_holders_text(NodeV1__Holder *const *holders, size_t n_hold
     for (size_t i = 0; i < n_holders; i++)
         text = append(text, holder_text(holders[i], arena), arena);
     return dv_cli_plain(dv_str_from_c(text), arena);
+}
+
+const char *dv_device_keepers_text(const NodeV1__PoolDevice *device, struct dv_arena *arena)
+{
+    const char *text = "";
+
+    if (device->n_blocked_by == 0 || device->n_holders > 0)
+        return dv_device_holders_text(device->holders, device->n_holders, arena);
+    for (size_t i = 0; i < device->n_blocked_by; i++)
+        text = append(text, device->blocked_by[i], arena);
+    return dv_cli_plain(dv_str_printf(arena, "shared with %s", text), arena);
 }
 
 const char *dv_device_claims_text(NodeV1__Holder *const *holders, size_t n_holders,

@@ -7,10 +7,11 @@
 
 struct NodeV1__DeviceCounts;
 struct NodeV1__Holder;
+struct NodeV1__PoolDevice;
 struct dv_arena;
 
-/* "50 free, 147 held (3 leased, 1 not well), 2 tainted, 1 unhealthy, 4 gone": without what there is
- * none of, but for free and held. NULL counts are zeros. */
+/* "50 free, 147 held (3 leased, 1 not well), 1 blocked, 2 tainted, 1 unhealthy, 4 gone": without
+ * what there is none of, but for free and held. NULL counts are zeros. */
 const char *dv_device_counts_text(const struct NodeV1__DeviceCounts *counts,
                                   struct dv_arena *arena);
 /* "free", "held", "held, unhealthy". */
@@ -18,6 +19,9 @@ const char *dv_device_state_text(const char *state, const char *trouble, struct 
 /* "ml/train-0:main", "ml/train-0", "claim ml/fast", "lease/k3x of ann"; of several, all. */
 const char *dv_device_holders_text(struct NodeV1__Holder *const *holders, size_t n_holders,
                                    struct dv_arena *arena);
+/* Who keeps a driver's device from others: its holders, or, of one that is blocked, the devices
+ * that have what it shares with them ("shared with gpu-0-a"). */
+const char *dv_device_keepers_text(const struct NodeV1__PoolDevice *device, struct dv_arena *arena);
 /* The claims of the holders, each once: "ml/fast". */
 const char *dv_device_claims_text(struct NodeV1__Holder *const *holders, size_t n_holders,
                                   struct dv_arena *arena);

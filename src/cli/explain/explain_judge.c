@@ -14,9 +14,8 @@
 /* The cost of all searches together, some twenty seconds. */
 #define COST_MAX (2 * DV_ALLOC_COST_MAX)
 
-/* A claim that has its devices already, elsewhere; NULL: none. */
-static const struct dv_api_resource_claim *
-foreign_claim(const struct dv_cli_explain_subject *subject, const struct dv_alloc_node *node)
+const struct dv_api_resource_claim *
+dv_cli_foreign_claim(const struct dv_cli_explain_subject *subject, const struct dv_alloc_node *node)
 {
     for (size_t i = 0; i < subject->allocated.n; i++) {
         const struct dv_api_node_selector *selector =
@@ -33,7 +32,7 @@ void dv_cli_judge(const struct dv_cli_explain *explain, const struct dv_alloc_no
                   uint64_t cost_max, struct dv_arena *arena, struct dv_explanation *explanation)
 {
     const struct dv_alloc_options options = {.cost_max = cost_max};
-    const struct dv_api_resource_claim *foreign = foreign_claim(explain->subject, node);
+    const struct dv_api_resource_claim *foreign = dv_cli_foreign_claim(explain->subject, node);
 
     if (foreign) {
         *explanation = (struct dv_explanation){

@@ -9,8 +9,10 @@
 #include "base/str.h"
 
 struct dv_api_allocation_result;
+struct dv_api_resource_claim;
 struct dv_arena;
 struct dv_cli_explain;
+struct dv_cli_explain_subject;
 
 /* What one node may cost when the rest is spent: half a second. What was found out on it before
  * costs nothing the second time. */
@@ -32,6 +34,10 @@ struct dv_cli_verdicts {
     size_t n_fitting;
 };
 
+/* A claim that has its devices already, and not for this node; NULL: none. */
+const struct dv_api_resource_claim *
+dv_cli_foreign_claim(const struct dv_cli_explain_subject *subject,
+                     const struct dv_alloc_node *node);
 /* Finds out about all nodes. */
 struct dv_cli_verdicts dv_cli_judge_all(const struct dv_cli_explain *explain);
 /* Finds out about one, device by device, in `arena`. */

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/str.h"
 #include "sched/fit.h"
+#include "sched/lack.h"
 
 struct dv_api_pod;
 struct dv_arena;
@@ -23,10 +23,10 @@ struct dv_cli_rooms {
 
 void dv_cli_rooms_read(struct dv_cli_rooms *rooms, struct dv_cli_world *world);
 void dv_cli_rooms_fini(struct dv_cli_rooms *rooms);
-/* Sets is_open[i] where the pod fits on node i; returns how many those are. For none, *why says
- * what it lacks: "pod wants example.com/cam: 100, most on a node is 24 (n3)". In the world's arena.
- */
-size_t dv_cli_rooms_fit(struct dv_cli_rooms *rooms, const struct dv_api_pod *pod, bool *is_open,
-                        dv_str *why);
+/* Sets is_open[i] where the pod fits on node i, and no claim of it that is allocated keeps it from
+ * there (is_barred[i]); returns how many those are. For none, `lack` says what it lacks, as the
+ * scheduler does. In the world's arena. */
+size_t dv_cli_rooms_fit(struct dv_cli_rooms *rooms, const struct dv_api_pod *pod,
+                        const bool *is_barred, bool *is_open, struct dv_sched_lack *lack);
 
 #endif

@@ -12,9 +12,11 @@
 #include "base/vec.h"
 #include "cli/cli.h"
 #include "cli/explain/cli_explain.h"
+#include "cli/explain/explain_judge.h"
 #include "cli/explain/explain_room.h"
 #include "cli/explain/world.h"
 #include "resource/resource.h"
+#include "sched/lack.h"
 #include "json/json.h"
 
 /* The most kinds of pods and claims that are told apart: what comes then is looked at each by
@@ -109,6 +111,22 @@ static void look_at_node(struct finding *f, const struct dv_cli_claims *claims,
     dv_arena_free(scratch);
 }
 
+/* Adds how many of the nodes the sentence is true of. */
+static dv_str add_nodes(dv_str why, size_t n_as_near, size_t n_nodes, struct dv_arena *arena)
+{
+    dv_str all = thousands(n_nodes, arena);
+
+    if (n_nodes < 2)
+        return why;
+    if (n_as_near == n_nodes)
+        return dv_str_printf(arena, "%.*s; all %.*s nodes are alike", DV_FMT(why), DV_FMT(all));
+    if (n_as_near == 1)
+        return dv_str_printf(arena, "%.*s; no other of %.*s nodes is as near", DV_FMT(why),
+                             DV_FMT(all));
+    return dv_str_printf(arena, "%.*s; %.*s of %.*s nodes are as near", DV_FMT(why),
+                         DV_FMT(thousands(n_as_near, arena)), DV_FMT(all));
+}
+
 /* The sentence about devices: what the scheduler says in events, and how many nodes are so. */
 static void tell_survey(struct finding *f, const struct survey *survey, struct dv_cli_wait *wait)
 {
@@ -128,18 +146,9 @@ static void tell_survey(struct finding *f, const struct survey *survey, struct d
                                          : dv_str_copy(dv_str_from_c(survey->err.msg), arena);
         return;
     }
-    wait->why = survey->nearest.text.n > 0 ? survey->nearest.text
-                                           : DV_STR("no node has devices that would do");
-    if (survey->n_nodes > 1 && survey->n_as_near == survey->n_nodes)
-        wait->why = dv_str_printf(arena, "%.*s; all %.*s nodes are alike", DV_FMT(wait->why),
-                                  DV_FMT(thousands(survey->n_nodes, arena)));
-    else if (survey->n_nodes > 1 && survey->n_as_near == 1)
-        wait->why = dv_str_printf(arena, "%.*s; no other of %.*s nodes is as near",
-                                  DV_FMT(wait->why), DV_FMT(thousands(survey->n_nodes, arena)));
-    else if (survey->n_nodes > 1)
-        wait->why = dv_str_printf(arena, "%.*s; %.*s of %.*s nodes are as near", DV_FMT(wait->why),
-                                  DV_FMT(thousands(survey->n_as_near, arena)),
-                                  DV_FMT(thousands(survey->n_nodes, arena)));
+    wait->why = add_nodes(survey->nearest.text.n > 0 ? survey->nearest.text
+                                                     : DV_STR("no node has devices that would do"),
+                          survey->n_as_near, survey->n_nodes, arena);
 }
 
 static bool are_alike(const struct dv_cli_claims *a, const struct dv_cli_claims *b)
@@ -229,16 +238,29 @@ static bool has_gates(struct finding *f, const struct dv_api_pod *pod, struct dv
     return true;
 }
 
+/* Pods of lower priority were sent away for it, and have yet to go. */
+static bool is_nominated(struct finding *f, const struct dv_api_pod *pod, struct dv_cli_wait *wait)
+{
+    if (pod->status.nominated_node_name.n == 0)
+        return false;
+    wait->nearness = NEAR_OTHER;
+    wait->why = dv_str_printf(f->arena, "pods of lower priority make room for it on %.*s",
+                              DV_FMT(pod->status.nominated_node_name));
+    return true;
+}
+
 /* What a pod without a node waits for; `has_claims`: its claims are looked at, too. */
 static bool look_at_unbound(struct finding *f, const struct dv_api_pod *pod, bool has_claims,
                             struct dv_cli_wait *wait)
 {
     struct dv_cli_explain_subject subject;
+    struct dv_sched_lack lack;
     bool *is_open;
+    bool *is_barred;
     struct dv_err err;
     size_t n_open;
 
-    if (has_gates(f, pod, wait))
+    if (has_gates(f, pod, wait) || is_nominated(f, pod, wait))
         return true;
     if (!dv_cli_explain_subject_find(f->world, DV_KIND_POD, pod->metadata.namespace,
                                      pod->metadata.name, &subject, &err))
@@ -249,10 +271,15 @@ static bool look_at_unbound(struct finding *f, const struct dv_api_pod *pod, boo
         return true;
     }
     is_open = DV_NEW_ARRAY(f->arena, bool, f->nodes.n);
-    n_open = dv_cli_rooms_fit(&f->rooms, pod, is_open, &wait->why);
+    is_barred = DV_NEW_ARRAY(f->arena, bool, f->nodes.n);
+    for (size_t i = 0; i < f->nodes.n; i++)
+        is_barred[i] = dv_cli_foreign_claim(&subject, &f->nodes.v[i]) != NULL;
+    n_open = dv_cli_rooms_fit(&f->rooms, pod, is_barred, is_open, &lack);
     if (f->rooms.n > 0 && n_open == 0) {
-        wait->nearness =
-            dv_str_starts_with(wait->why, DV_STR("pod wants")) ? NEAR_ROOM : NEAR_OTHER;
+        wait->nearness = lack.is_amount ? NEAR_ROOM : NEAR_OTHER;
+        wait->why = lack.n_as_near == 0
+                        ? lack.text
+                        : add_nodes(lack.text, lack.n_as_near, f->rooms.n, f->arena);
         return true;
     }
     if (has_claims && subject.pending.n > 0) {

@@ -4,11 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/defs.h"
 #include "base/err.h"
+#include "base/path.h"
 #include "base/str.h"
 #include "cli/cli.h"
 #include "cli/record/exchange.h"
@@ -181,6 +183,10 @@ static dv_str file_name(const struct dv_replay *replay)
 
 static bool make_dir(const struct dv_replay *replay, dv_str path, struct dv_err *err)
 {
+    if (access(dv_str_to_c(dv_path_dir(path), replay->arena), F_OK) < 0)
+        return dv_fail(err, DV_NOT_FOUND,
+                       "there is no %.*s: --kubelet-dir is not that of a davitd or a kubelet",
+                       DV_FMT(dv_path_dir(path)));
     if (mkdir(dv_str_to_c(path, replay->arena), DIR_MODE) < 0 && errno != EEXIST)
         return dv_fail_errno(err, errno, "make %.*s", DV_FMT(path));
     return true;

@@ -34,7 +34,7 @@ static dv_str key_of(const struct dv_tape_record *record, uint64_t id, struct dv
 struct dv_tape_owners {
     struct dv_arena *arena;
     struct dv_map by_call;       /* the text of a name, as a dv_str * */
-    struct dv_map by_connection; /* likewise */
+    struct dv_map by_connection; /* the text of a name, as a dv_str * */
 };
 
 struct naming {

@@ -37,6 +37,7 @@ static const struct {
     {DV_STR_INIT("ending"),             WAITING          },
     {DV_STR_INIT("preparing"),          WAITING          },
     {DV_STR_INIT("unpreparing"),        WAITING          },
+    {DV_STR_INIT("blocked"),            WAITING          },
     {DV_STR_INIT("unhealthy"),          DV_COLOUR_TROUBLE},
     {DV_STR_INIT("failing"),            DV_COLOUR_TROUBLE},
     {DV_STR_INIT("Failed"),             DV_COLOUR_TROUBLE},

@@ -4,17 +4,25 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/defs.h"
 #include "base/num.h"
 #include "base/str.h"
 #include "cli/cli.h"
 #include "cli/client/cli_kinds.h"
 #include "resource/resource.h"
+#include "verify/verify.h"
 
 /* How long a Tab waits for names of objects. */
 #define NAMES_SECONDS "2"
 /* Names of resources and drivers, a line each; without blanks, at which shells split it. */
 #define RESOURCES                                                                                  \
     "jsonpath={range.resources[*]}{.name}{\"\\n\"}{end}{range.pools[*]}{.driver}{\"\\n\"}{end}"
+/* Names of devices, a line each. */
+#define DEVICES                                                                                    \
+    "jsonpath={range.resources[*].devices[*]}{.id}{\"\\n\"}{end}"                                  \
+    "{range.pools[*].devices[*]}{.name}{\"\\n\"}{end}"
+
+#define CASES_BYTES_MAX (1u << 20)
 
 /* A command line, and its last word, which is being written. */
 struct line {
@@ -59,13 +67,22 @@ static void offer_kinds(const struct line *line)
               dv_cli_kind_word(dv_kind((enum dv_kind_id)i)), "kind");
 }
 
-/* The shell splits it at blanks, and passes it on unquoted. */
-static bool is_plain(dv_str text)
+/* Whether the text has only such characters as names of the API have, those in `more` too. The
+ * shell splits what it is told at blanks, and passes it on unquoted. */
+static bool is_plain(dv_str text, const char *more)
 {
     for (size_t i = 0; i < text.n; i++)
-        if (!strchr("abcdefghijklmnopqrstuvwxyz0123456789-", text.p[i]))
+        if (!strchr("abcdefghijklmnopqrstuvwxyz0123456789-", text.p[i]) && !strchr(more, text.p[i]))
             return false;
-    return text.n > 0;
+    return text.n > 0 && text.p[0] != '-';
+}
+
+/* Offers the devices of the resource or driver that is the word before. */
+static void offer_devices(const struct line *line)
+{
+    if (line->n_places > 0 && is_plain(line->places[0], "./_ABCDEFGHIJKLMNOPQRSTUVWXYZ"))
+        dv_buf_printf(line->buf, ":words devices %.*s -o " DEVICES " --timeout " NAMES_SECONDS "\n",
+                      DV_FMT(line->places[0]));
 }
 
 static void offer_names(const struct line *line, dv_str kind_word)
@@ -76,9 +93,29 @@ static void offer_names(const struct line *line, dv_str kind_word)
         return;
     dv_buf_printf(line->buf, ":names get %.*s -o name --timeout " NAMES_SECONDS,
                   DV_FMT(dv_cli_kind_word(kind)));
-    if (is_plain(line->namespace))
+    if (is_plain(line->namespace, ""))
         dv_buf_printf(line->buf, " -n %.*s", DV_FMT(line->namespace));
     dv_buf_add_char(line->buf, '\n');
+}
+
+/* Offers cases of davit verify, of the kind that is named, or of all. */
+static void offer_cases(const struct line *line, dv_str before)
+{
+    for (size_t i = 0; i < DV_VERIFY_N_KINDS; i++) {
+        struct dv_verify_options all = {.kind = (enum dv_verify_kind)i};
+        DV_CLEANUP(dv_buf_fini) struct dv_buf list;
+        dv_str rest;
+        dv_str row;
+
+        dv_buf_init(&list, CASES_BYTES_MAX);
+        if (line->n_places > 0 && dv_verify_kind_find(line->places[0], &all.kind) &&
+            all.kind != (enum dv_verify_kind)i)
+            continue;
+        dv_verify_list(&all, &list);
+        rest = dv_buf_str(&list);
+        while (rest.n > 0 && dv_str_split(&rest, '\n', &row))
+            offer(line, before, dv_str_slice(row, 0, dv_str_find_char(row, ' ')), "case");
+    }
 }
 
 static void offer_options(const struct line *line)
@@ -110,6 +147,8 @@ static void offer_value(const struct line *line, dv_str before, const struct dv_
         dv_buf_add_c(line->buf, ":files\n");
     else if (dv_str_starts_with(rest, DV_STR("DIR")))
         dv_buf_add_c(line->buf, ":folders\n");
+    else if (dv_str_eq(rest, DV_STR("CASE")))
+        offer_cases(line, before);
     else if (dv_str_eq(rest, DV_STR("NAMESPACE")))
         offer_names(line, DV_STR("namespaces"));
     else if (rest.p[0] >= 'a' && rest.p[0] <= 'z')
@@ -174,8 +213,12 @@ static bool offer_token(const struct line *line, dv_str token)
         dv_buf_add_c(line->buf, ":words claim list -o name --timeout " NAMES_SECONDS "\n");
     else if (dv_str_starts_with(token, DV_STR("RESOURCE")))
         dv_buf_add_c(line->buf, ":words devices -o " RESOURCES " --timeout " NAMES_SECONDS "\n");
+    else if (dv_str_starts_with(token, DV_STR("DEVICE")))
+        offer_devices(line);
     else if (dv_str_eq(token, DV_STR("ID")) && line->verb->peer == DV_PEER_DAEMON)
         dv_buf_add_c(line->buf, ":words leases -o name --timeout " NAMES_SECONDS "\n");
+    else if (dv_str_eq(token, DV_STR("CASE")))
+        offer_cases(line, DV_STR(""));
     else if (dv_str_starts_with(token, DV_STR("VERB")))
         offer_verbs(line);
     else if (dv_str_starts_with(token, DV_STR("FILE")))

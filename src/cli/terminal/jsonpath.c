@@ -221,7 +221,7 @@ static bool read_operand(struct reading *r, const struct dv_json *element,
     return true;
 }
 
-/* Both are numbers, or both are texts. */
+/* Compares two values, which are both numbers or both texts. */
 static int order_of(const struct dv_json *a, const struct dv_json *b, struct dv_arena *arena)
 {
     struct dv_err unused;

@@ -110,8 +110,8 @@ static void what_is_wrong_is_told_with_its_place(void **state)
         {"apiVersion: resource.k8s.io/v1alpha2\nkind: ResourceClass\nmetadata: {name: a}\n",
          "! f.yaml, document 1: line 1, column 1: ResourceClass is of classic DRA, which is not "
          "served; in its place is a DeviceClass\n"                                                                                                                       },
-        {"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\n",
-         "! f.yaml, document 1: line 1, column 1: there is no kind Deployment in apps/v1\n"                                                                              },
+        {"apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: a}\n",
+         "! f.yaml, document 1: line 1, column 1: there is no kind CronJob in batch/v1\n"                                                                                },
  /* what was read before a mistake in the text still counts */
         {NODE("n1") "---\na: [\n",                                                           "1@1 node//n1\n!! f.yaml, document 2: line "                                },
         {NODE("n1") "---\na: 1\na: 2\n",                                                     "1@1 node//n1\n!! f.yaml, document 2: line "                                },

@@ -37,6 +37,8 @@ static void kinds_are_found_by_all_their_names(void **state)
         {"classes",                                DV_KIND_CLASS          },
         {"class",                                  DV_KIND_CLASS          },
         {"deviceclass",                            DV_KIND_CLASS          },
+        {"pc",                                     DV_KIND_PRIORITY_CLASS },
+        {"quota",                                  DV_KIND_RESOURCE_QUOTA },
         {"runtimeclasses",                         DV_KIND_RUNTIME_CLASS  },
         {"runtimeclass.node.k8s.io",               DV_KIND_RUNTIME_CLASS  },
         {"taintrules",                             DV_KIND_TAINT_RULE     },
@@ -52,7 +54,7 @@ static void other_words_are_no_kinds(void **state)
 {
     static const char *const words[] = {"",
                                         "p",
-                                        "deployments",
+                                        "ingresses",
                                         "pods.apps",
                                         "resourceclaims.",
                                         "resourceclaims.v9.resource.k8s.io",
@@ -80,10 +82,10 @@ static void a_mistyped_kind_gets_the_nearest_name(void **state)
         {"tainrules",       "taintrules"    },
         {"configmpa",       "configmaps"    },
         {"slcies.apps",     "slices"        },
-        {"deployments",     ""              },
+        {"ingresses",       ""              },
         {"x",               ""              },
         {"",                ""              },
-        {"resourcequotas",  ""              },
+        {"networkpolicies", ""              },
     };
 
     (void)state;
@@ -150,7 +152,7 @@ static void words_name_kinds_and_objects(void **state)
         {{NULL},                  "! name a kind"                                                               },
         {{"all", "x"},            "! all takes no names"                                                        },
         {{"clams"},               "! there is no kind \"clams\" (did you mean claims?)"                         },
-        {{"deployments"},         "! there is no kind \"deployments\""                                          },
+        {{"ingresses"},           "! there is no kind \"ingresses\""                                            },
         {{"pods,"},               "! there is no kind \"\""                                                     },
         {{"pods", "a/b"},         "! \"a/b\" is no name of an object"                                           },
         {{"pods", ""},            "! \"\" is no name of an object"                                              },

@@ -11,6 +11,7 @@
 #include "cli/describe/device_text.h"
 #include "cli/top/top.h"
 #include "proto/davit_node_v1.pb-c.h"
+#include "sched/fit.h"
 
 static const char *const device_headers[] = {"DEVICE", "NUMA", "STATE", "SINCE", "HELD BY"};
 static const char *const claim_headers[] = {"CLAIM", "STATE", "DEVICES", "PODS", "WHY"};
@@ -102,6 +103,7 @@ struct placed {
     const char *trouble;
     NodeV1__Holder *const *holders;
     size_t n_holders;
+    const char *keepers;
 };
 
 static int compare_placed(const void *a, const void *b)
@@ -146,8 +148,7 @@ static void add_group(struct making *making, const char *name, const NodeV1__Dev
         const struct dv_top_row row = {
             .cells = {TEXT(making, "  %s", plain(making, device->id)), numa[0] ? numa : "-",
                       dv_device_state_text(device->state, device->trouble, making->arena),
-                      since_text(making, device),
-                      dv_device_holders_text(device->holders, device->n_holders, making->arena)}
+                      since_text(making, device), device->keepers}
         };
 
         if (!is_group_meant && !is_wanted(making, &row))
@@ -160,17 +161,22 @@ static void add_group(struct making *making, const char *name, const NodeV1__Dev
 }
 
 /* The fields that a device of a plugin and one of a driver both have, under the same names. */
-#define PLACED(device, i, name)                                                                    \
+#define PLACED(device, i, name, keepers)                                                           \
     ((struct placed){(device)->n_numa_nodes > 0 ? (device)->numa_nodes[0] : INT64_MAX, (i),        \
                      (name), (device)->numa_nodes, (device)->n_numa_nodes, (device)->state,        \
-                     (device)->trouble, (device)->holders, (device)->n_holders})
+                     (device)->trouble, (device)->holders, (device)->n_holders, (keepers)})
 
 static void add_resource(struct making *making, const NodeV1__Resource *resource)
 {
     struct placed *placed = DV_NEW_ARRAY(making->arena, struct placed, resource->n_devices);
 
-    for (size_t i = 0; i < resource->n_devices; i++)
-        placed[i] = PLACED(resource->devices[i], i, resource->devices[i]->id);
+    for (size_t i = 0; i < resource->n_devices; i++) {
+        const NodeV1__Device *device = resource->devices[i];
+
+        placed[i] =
+            PLACED(device, i, device->id,
+                   dv_device_holders_text(device->holders, device->n_holders, making->arena));
+    }
     add_group(making, resource->name, resource->counts, placed, resource->n_devices);
 }
 
@@ -179,7 +185,8 @@ static void add_pool(struct making *making, const NodeV1__Pool *pool)
     struct placed *placed = DV_NEW_ARRAY(making->arena, struct placed, pool->n_devices);
 
     for (size_t i = 0; i < pool->n_devices; i++)
-        placed[i] = PLACED(pool->devices[i], i, pool->devices[i]->name);
+        placed[i] = PLACED(pool->devices[i], i, pool->devices[i]->name,
+                           dv_device_keepers_text(pool->devices[i], making->arena));
     add_group(making, TEXT(making, "%s/%s", pool->driver, pool->name), pool->counts, placed,
               pool->n_devices);
 }
@@ -318,7 +325,7 @@ static void make_events(struct making *making)
 
     for (size_t i = 0; i < data->n_events; i++) {
         const struct dv_top_event *event = &data->events[i];
-        const char *message = dv_cli_plain(event->message, making->arena);
+        const char *message = dv_cli_plain(dv_sched_sentence(event->message), making->arena);
 
         if (event->count > 1)
             message = TEXT(making, "%s (x%" PRIu64 ")", message, event->count);
