@@ -56,7 +56,8 @@ function drawLegend(groups) {
     drawSample(sample, state);
     const n = groups.reduce((sum, group) => sum + group.counts[state], 0);
     const text = state === BAD ? "held, not well" : state;
-    return el("li", { "data-state": state, class: n ? undefined : "none" }, sample, text, el("b", {}, String(n)));
+    const isRare = state === "blocked" && !n; // few nodes have devices that share something
+    return isRare ? "" : el("li", { "data-state": state, class: n ? undefined : "none" }, sample, text, el("b", {}, String(n)));
   }));
 }
 

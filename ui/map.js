@@ -55,6 +55,12 @@ export function drawTile(context, { use, fault }, x, y, size) {
     if (use !== "free") context.fillRect(x + inset, y + inset, size - 2 * inset, size - 2 * inset);
     return;
   }
+  if (fault === "blocked" && use === "free") {
+    frame(context, x, y, size, colours.blocked);
+    context.fillStyle = colours.blocked;
+    context.fillRect(x, y + Math.round(size * 0.4), size, Math.max(2, Math.round(size * 0.2)));
+    return;
+  }
   context.fillStyle = use === "free" && fault ? colours[fault] : colours[use];
   context.fillRect(x, y, size, size);
   if (fault === "unhealthy") {

@@ -1,11 +1,12 @@
 // model.js - what is known, put together from the node's own documents and from the API: which devices
 // there are, on which node, how they are and who has them. No page here: it could be shown by anything.
 
+import { Counters } from "./counters.js";
 import { Histories } from "./history.js";
 
 /** What a device is used for, and what is wrong with it: one of each, or nothing wrong. */
 export const USES = ["free", "held", "preparing"];
-export const FAULTS = ["tainted", "unhealthy", "gone"];
+export const FAULTS = ["blocked", "tainted", "unhealthy", "gone"];
 /** Held, and something is wrong with it. */
 export const BAD = "bad";
 
@@ -245,6 +246,7 @@ export class Model {
           facts.push(["health", device.message ? `${device.health}: ${device.message}` : device.health]);
         }
         if (device.offer) facts.push(["offer", device.offer]);
+        if (device.shortage) facts.push(["blocked", device.shortage], ["shared with", (device.blocked_by ?? []).join(", ")]);
         return deviceOf({
           key: `${pool.driver} ${pool.name} ${device.name}`, id: device.name, holders, numa: device.numa_nodes.join(","),
           use: isUnready ? "preparing" : holders.length ? "held" : "free", fault: device.trouble,
@@ -319,15 +321,16 @@ export class Model {
     return [...(device.taints ?? []), ...rules.map((rule) => rule.spec.taint)];
   }
 
-  #poolDevice(pool, device, isGone) {
+  #poolDevice(pool, device, isGone, counters) {
     const key = `${pool.driver} ${pool.name} ${device.name}`;
     const holders = this.#usesOfDevices().get(key) ?? [];
     const taints = this.#taintsOf(pool.driver, pool.name, device);
     const isTainted = taints.some((taint) => KEEPS_AWAY.test(taint.effect));
+    const shortage = holders.length ? "" : counters.shortageOf(device);
     return deviceOf({
       key, id: device.name, holders, numa: numaOf(device.attributes), use: holders.length ? "held" : "free",
-      fault: isGone ? "gone" : isTainted ? "tainted" : "",
-      facts: [...taints.map((taint) => ["taint", taintText(taint)]), ...factsOf(device)],
+      fault: isGone ? "gone" : isTainted ? "tainted" : shortage ? "blocked" : "",
+      facts: [...taints.map((taint) => ["taint", taintText(taint)]), ...(shortage ? [["blocked", shortage]] : []), ...factsOf(device)],
     });
   }
 
@@ -339,10 +342,12 @@ export class Model {
       const key = `${spec.driver} ${spec.pool.name}`;
       const pool = pools.get(key);
       const devices = (spec.devices ?? []).filter((device) => !spec.perDeviceNodeSelection || Model.#isOn(node, device));
+      const sets = spec.sharedCounters ?? [];
       if (!pool || pool.generation < spec.pool.generation) {
-        pools.set(key, { driver: spec.driver, name: spec.pool.name, generation: spec.pool.generation, devices });
+        pools.set(key, { driver: spec.driver, name: spec.pool.name, generation: spec.pool.generation, devices, sets: [...sets] });
       } else if (pool.generation === spec.pool.generation) {
         pool.devices.push(...devices);
+        pool.sets.push(...sets);
       }
     }
     return pools;
@@ -352,9 +357,11 @@ export class Model {
   #poolGroups(node) {
     const isGone = !this.isReady(node);
     return [...this.#poolsOf(node).entries()].sort(([a], [b]) => compare(a, b)).map(([key, pool]) => {
+      const uses = this.#usesOfDevices();
+      const counters = new Counters(pool.sets, pool.devices.filter(({ name }) => uses.has(`${pool.driver} ${pool.name} ${name}`)));
       const devices = pool.devices
         .sort((a, b) => compare(a.name, b.name))
-        .map((device) => this.#poolDevice(pool, device, isGone));
+        .map((device) => this.#poolDevice(pool, device, isGone, counters));
       return { key: `pool ${key}`, title: pool.driver, isBad: isGone, strips: stripsOf(devices), note: `pool ${pool.name}` };
     });
   }

@@ -9,9 +9,15 @@ function whyOnNode(status) {
   if (!status?.awaited) return "";
   if (!/^(retrying|refused)$/.test(status.state)) return waitsFor(status.awaited);
   const again = Number(status.retry_at_ms) ? `; tried again in ${Math.max(1, Math.round((status.retry_at_ms - Date.now()) / 1000))} s` : "";
-  return `${status.reason ? `${status.reason}: ` : ""}${status.awaited}${again}`;
+  return `${status.awaited}${again}`; // it begins with the reason
 }
-const unscheduled = (pod) => (pod.status?.conditions ?? []).find((c) => c.type === "PodScheduled" && c.status === "False");
+
+/** Why no node has the pod: davit's sentence, which follows the one that every scheduler says; or all of it. */
+function unscheduled(pod) {
+  const condition = (pod.status?.conditions ?? []).find((c) => c.type === "PodScheduled" && c.status === "False");
+  const message = condition?.message ?? "";
+  return /(?:still not schedulable|no new claims to deallocate)\. (.+)$/s.exec(message)?.[1] ?? message;
+}
 
 /** "main: example.com/gpu gpu0 Unhealthy": what a pod holds and is not well. */
 function troubleOf(status) {
@@ -70,8 +76,8 @@ export class Rows {
   static #whyPending(pods, event) {
     const reasons = [];
     for (const pod of pods) {
-      const condition = unscheduled(pod);
-      if (condition?.message) reasons.push(`${pod.metadata.name}: ${condition.message}`);
+      const why = unscheduled(pod);
+      if (why) reasons.push(`${pod.metadata.name}: ${why}`);
     }
     if (event) reasons.push(`${event.reason}: ${event.message}`);
     if (reasons.length) return [...new Set(reasons)].join("\n");
@@ -149,7 +155,7 @@ export class Rows {
         kind: "pod", space, name, node: pod.spec.nodeName ?? "",
         phase: pod.metadata.deletionTimestamp ? "terminating" : pod.status?.phase ?? "Pending",
         state: node?.state ?? "", since: Number(node?.since_ms) || Date.parse(pod.metadata.creationTimestamp),
-        why: whyOnNode(node) || troubleOf(node) || unscheduled(pod)?.message || Rows.#notReady(pod),
+        why: whyOnNode(node) || troubleOf(node) || unscheduled(pod) || Rows.#notReady(pod),
       });
     }
     for (const status of onNode.values()) {
