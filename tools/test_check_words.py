@@ -40,9 +40,33 @@ class CheckWords(unittest.TestCase):
                          ["src/a/x.c:1: document: y.md is not in the tree"])
 
     def test_finds_the_name_of_another_file(self):
-        self.assertEqual(findings("/* y.c - words. */\n"), ["src/a/x.c:1: title: it says y.c"])
+        self.assertEqual(findings("/* y.c - words. */\n", y="src/b/y.c"),
+                         ["src/a/x.c:1: title: it says y.c"])
         for text in ("/* x.c - words. */\n", "/* Words. */\n", "int a;\n/* y.c - words. */\n"):
-            self.assertEqual(findings(text), [], text)
+            self.assertEqual(findings(text, y="src/b/y.c"), [], text)
+
+    def test_finds_a_source_that_is_not_there(self):
+        self.assertEqual(findings("int a;\n/* What follows is decided\n * in b/y.h. */\n"),
+                         ["src/a/x.c:3: file: b/y.h is not in the tree"])
+        self.assertEqual(findings("/* As z.c has it. */\n", y="src/b/y.c"),
+                         ["src/a/x.c:1: file: z.c is not in the tree"])
+
+    def test_knows_sources_by_name_and_leaves_what_is_none_alone(self):
+        for words in ("y.c", "b/y.c", "src/b/y.c", "<sys/stat.h>", "a.b.c", "x.pb-c.h", "*.c",
+                      "step_*.c", "<what>.c"):
+            self.assertEqual(findings(f"/* See {words} too. */\n", y="src/b/y.c"), [], words)
+
+    def test_finds_what_a_page_names_and_the_code_has_not(self):
+        with tempfile.TemporaryDirectory() as folder:
+            tree = Path(folder).resolve()
+            (tree / "src/a").mkdir(parents=True)
+            (tree / "src/a/x.c").write_text("int dv_f(void);\n", encoding="utf-8")
+            (tree / "ARCHITECTURE.md").write_text(
+                "`a/x.c` has `dv_f`, as all of `dv_*` and `dv_a_*`.\n"
+                "`y.c` has `dv_g`.\n", encoding="utf-8")
+            self.assertEqual(check_words.check(tree),
+                             ["ARCHITECTURE.md:2: file: y.c is not in the tree",
+                              "ARCHITECTURE.md:2: function: nothing is called dv_g"])
 
     def test_finds_numbers_in_brackets(self):
         for numbers in ("(6)", "(5.3)", "(5.3, 7)", "(6; 7.2)", "(2, 3 and 4)", "(22 to 24)"):
