@@ -122,12 +122,14 @@ def api(node):
 
 
 @pytest.fixture
-def api_server(procs, short_dir):
-    """The embedded API alone, over TLS, with its tokens: tests/golden/api_server.c."""
+def api_server(procs, short_dir, request):
+    """The embedded API alone, over TLS, with its tokens: tests/golden/api_server.c. Its further options are those of
+    the test's marker `api_options`."""
+    marker = request.node.get_closest_marker("api_options")
     ca = os.path.join(short_dir, "ca.crt")
     program = os.path.join(folder_of("DAVIT_BUILD"), "tests", "golden", "api_server")
     proc = procs.start(program, "--ca", ca, "--store", os.path.join(short_dir, "api.db"),
-                       ready="ready")
+                       *(marker.args if marker else ()), ready="ready")
     proc.port = int(proc.lines[0])
     proc.url = f"https://127.0.0.1:{proc.port}"
     proc.ca = ca

@@ -10,9 +10,12 @@ import subprocess
 import threading
 import time
 
-LIFETIME_S = 120
-READY_S = 10
-STOP_S = 10
+# Longer than a test may take, also when it is run again: they are for what hangs, and not for what is slow.
+LIFETIME_S = 500
+READY_S = 60
+STOP_S = 60
+# The least that a condition is given to be met.
+PATIENCE_S = 60
 # Between two looks at a condition: the longer it has not been met, the longer, so that who waits
 # for seconds does not take the processor from who is waited for.
 LOOK_S = 0.005
@@ -22,7 +25,9 @@ LOOK_SHARE = 0.05  # of the time that was waited so far
 
 def until(condition, timeout_s, what):
     """Polls until `condition()` is true, and returns what it returned. `what` may be a function:
-    it says how things are at the end."""
+    it says how things are at the end. Nobody is given less than PATIENCE_S: how long something
+    takes on a busy machine says nothing; who wants to know measures it."""
+    timeout_s = max(timeout_s, PATIENCE_S)
     begin = time.monotonic()
     while not (result := condition()):
         waited_s = time.monotonic() - begin

@@ -1,13 +1,16 @@
 /* api_server.c - the embedded API over HTTP, alone: for replays, and for clients in tests.
  *
- *     api_server [--anonymous on|off|health] [--port N] [--ca FILE] [--accounts on] --store FILE
+ *     api_server [--anonymous on|off|health] [--port N] [--ca FILE] [--accounts on]
+ *                [--token-key FILE] [--audience NAME] [--history N] --store FILE
  *
  * Prints the port that it listens on, and "ready". Its tokens are the users of the replays:
  * admintoken, viewertoken, nodetoken (system:node:worker-1), drivertoken (gpu.example.com on
  * worker-1); tokadmin, toknode (system:node:n1), tokalice, tokbob. What it holds is in FILE. With
  * --ca it speaks TLS, and writes there who vouches for it: clients
- * send tokens over nothing else. With --accounts pods get service accounts, and namespaces what
- * these need. Ends with SIGTERM. */
+ * send tokens over nothing else. Tokens of service accounts are signed by the key in the file of
+ * --token-key, else by one that is made, and are for that audience, too. With --accounts pods get
+ * service accounts, and namespaces what these need. --history is how many changes of a kind watches
+ * can go back. Ends with SIGTERM. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -19,6 +22,7 @@
 #include "base/clock.h"
 #include "base/defs.h"
 #include "base/err.h"
+#include "base/file.h"
 #include "base/metric.h"
 #include "base/str.h"
 #include "cluster/embedded.h"
@@ -30,6 +34,8 @@
 #include "serve/kube_api.h"
 #include "serve/tokens.h"
 #include "store/store.h"
+
+#define KEY_BYTES_MAX 65536u
 
 enum {
     TABLE_OBJECTS,
@@ -112,10 +118,13 @@ static bool add_tokens(struct server *server, struct dv_err *err)
 }
 
 struct options {
-    const char *file; /* of the store; NULL: in memory */
-    const char *ca;   /* NULL: plain HTTP */
+    const char *file;     /* of the store; NULL: in memory */
+    const char *ca;       /* NULL: plain HTTP */
+    const char *audience; /* of the API besides the issuer; NULL: none */
+    const char *key;      /* PEM file of the key that signs tokens; NULL: one is made */
     enum dv_kube_anonymous anonymous;
     bool has_accounts;
+    size_t n_history; /* 0: as many as usual */
     char address[64];
 };
 
@@ -159,13 +168,26 @@ static void on_damaged(void *ctx, const char *set_aside)
     exit(1);
 }
 
+/* The recorded server signs by RSA; a key that tests of other programs use, too. */
+static bool set_keys(struct server *server, const char *path, struct dv_err *err)
+{
+    dv_str pem;
+
+    if (!path)
+        return true;
+    return dv_file_read(dv_str_from_c(path), KEY_BYTES_MAX, server->arena, &pem, err) &&
+           dv_tokens_set_keys(server->tokens, &pem, 1, err);
+}
+
 static bool open_all(struct server *server, const struct options *chosen, struct dv_err *err)
 {
     struct dv_rest_tls tls;
     const struct dv_store_options store_options = {.schema = &schema, .damaged = on_damaged};
     struct dv_embedded_options options = {.table_objects = TABLE_OBJECTS,
                                           .table_meta = TABLE_META,
-                                          .has_accounts = chosen->has_accounts};
+                                          .has_accounts = chosen->has_accounts,
+                                          .n_history_max = chosen->n_history};
+    dv_str audiences[] = {DV_STR(DV_TOKEN_ISSUER), dv_str_from_c(chosen->audience)};
     struct dv_kube_options kube = {.anonymous = chosen->anonymous};
     struct dv_rest_server_options rest = {.name = DV_STR("api"),
                                           .handle = handle,
@@ -181,7 +203,7 @@ static bool open_all(struct server *server, const struct options *chosen, struct
         return false;
     server->tokens =
         dv_tokens_open(server->loop, server->store, SPACE_TOKENS, err); /* before any write */
-    if (!server->tokens || !add_tokens(server, err))
+    if (!server->tokens || !add_tokens(server, err) || !set_keys(server, chosen->key, err))
         return false;
     server->embedded = dv_embedded_open(server->loop, server->store, &options, err);
     if (!server->embedded)
@@ -191,6 +213,9 @@ static bool open_all(struct server *server, const struct options *chosen, struct
     kube.embedded = server->embedded;
     kube.tokens = server->tokens;
     kube.metrics = server->metrics;
+    kube.audiences = (struct dv_strs){DV_NEW_ARRAY(server->arena, dv_str, DV_COUNT(audiences)),
+                                      chosen->audience ? DV_COUNT(audiences) : 1};
+    memcpy(kube.audiences.v, audiences, sizeof(audiences));
     server->kube = dv_kube_open(&kube);
     if (chosen->has_accounts && !open_control(server, err))
         return false;
@@ -253,8 +278,14 @@ static void parse(int argc, char **argv, struct options *options)
             options->file = value;
         else if (strcmp(argv[i], "--ca") == 0)
             options->ca = value;
+        else if (strcmp(argv[i], "--audience") == 0)
+            options->audience = value;
+        else if (strcmp(argv[i], "--token-key") == 0)
+            options->key = value;
         else if (strcmp(argv[i], "--accounts") == 0)
             options->has_accounts = strcmp(value, "on") == 0;
+        else if (strcmp(argv[i], "--history") == 0)
+            options->n_history = strtoul(value, NULL, 10);
     }
 }
 

@@ -20,7 +20,6 @@
 #include "cel/value/cel_run.h"
 #include "cel/value/cel_value.h"
 #include "cel/value/number_text.h"
-#include "cel/value/type.h"
 #include "jsonl.h"
 #include "json/json.h"
 

@@ -24,7 +24,7 @@ from servers import ApiNode  # noqa: E402
 N_PLUGINS = 10
 N_DEVICES = 100
 PATIENCE_S = 60
-SETTLE_S = 8  # davitd gives memory back when it has been at rest for some seconds
+SETTLE_S = 12  # davitd gives memory back when it has been at rest for some seconds, twice
 
 
 def start(procs, root, *options):

@@ -5,13 +5,13 @@ import pytest
 from kubepb import MEDIA_TYPE, unwrap
 
 EMPTY = {
-    "/api/v1": ["PersistentVolume", "PersistentVolumeClaim", "ReplicationController", "Service"],
-    "/apis/apps/v1": ["ReplicaSet", "StatefulSet"],
+    "/api/v1": ["PersistentVolume", "PersistentVolumeClaim", "ReplicationController"],
+    "/apis/apps/v1": ["StatefulSet"],
     "/apis/policy/v1": ["PodDisruptionBudget"],
     "/apis/storage.k8s.io/v1": ["CSIDriver", "CSINode", "CSIStorageCapacity", "StorageClass",
                                 "VolumeAttachment"],
 }
-NAMESPACED = {"PersistentVolumeClaim", "ReplicationController", "Service", "ReplicaSet",
+NAMESPACED = {"PersistentVolumeClaim", "ReplicationController",
               "StatefulSet", "PodDisruptionBudget", "CSIStorageCapacity"}
 
 
@@ -78,7 +78,8 @@ def test_watches_tell_that_there_is_nothing(api, accept):
 
 
 def test_an_old_watch_goes_on_from_any_version(api):
-    connection, answer = api.open("GET", "/api/v1/watch/services?resourceVersion=1&timeoutSeconds=1")
+    connection, answer = api.open("GET", "/api/v1/watch/replicationcontrollers?resourceVersion=1"
+                                  "&timeoutSeconds=1")
     assert answer.status == 200 and answer.read() == b""
     connection.close()
 
@@ -97,7 +98,7 @@ def test_nothing_can_be_written(api):
 
 
 def test_kubectl_sees_none(kubectl):
-    for kind in ("services", "storageclasses", "poddisruptionbudgets"):
+    for kind in ("replicationcontrollers", "storageclasses", "poddisruptionbudgets"):
         assert "No resources found" in kubectl("get", kind)
 
 

@@ -5,8 +5,9 @@ import os
 
 import pytest
 
-from bundles import davit_cdi
+from bundles import davit_cdi, run
 from nodes import pod
+from peers import folder_of
 from procs import until
 
 pytestmark = pytest.mark.release
@@ -58,6 +59,30 @@ def test_all_options_arrive(bundle, wanted):
         "true > /plugin/file || echo read-only")
     assert after.stdout.splitlines() == [
         "plugin spec spec", "from the host", "opened", "read-only"], after
+
+
+def merged(config, more):
+    """A config with what `davit options --as runc` prints: lists go on, values are set."""
+    if isinstance(config, dict) and isinstance(more, dict):
+        return {**config, **{key: merged(config[key], value) if key in config else value for key, value in more.items()}}
+    if isinstance(config, list) and isinstance(more, list):
+        return config + more
+    return more
+
+
+def test_options_as_runc_are_a_part_of_a_config_that_runs(bundle, wanted):
+    node, specs = wanted
+    done = run(os.path.join(folder_of("DAVIT_BUILD"), "davit"), "options", "demo", "--as", "runc", "--cdi-dirs", specs,
+               "--socket", node.socket)
+    assert (done.returncode, done.stderr) == (0, ""), done
+    more = json.loads(done.stdout)
+    del more["ociVersion"]  # runc's own stays
+    with open(bundle.config_path, encoding="utf-8") as file:
+        config = merged(json.load(file), more)
+    with open(bundle.config_path, "w", encoding="utf-8") as file:
+        json.dump(config, file)
+    after = bundle.run("echo $FROM_PLUGIN $FROM_SPEC $BOTH; cat /plugin/file; true > /dev/opt0 && echo opened")
+    assert after.stdout.splitlines() == ["plugin spec spec", "from the host", "opened"], after
 
 
 def test_what_davitd_does_not_know_changes_nothing(bundle, wanted):

@@ -123,7 +123,8 @@ def test_one_of_two_drivers_fails(node, api, driver, make_driver):
 
 
 def test_a_generated_claim_is_found_in_the_status(node, api, driver):
-    uid = make_claim(api, "p-gpu-x7f2k", (GPU, "device-0"), pods=["p"], ownerReferences=[
+    # Its owner is not in the API: without the finalizer it would be collected sooner or later.
+    uid = make_claim(api, "p-gpu-x7f2k", (GPU, "device-0"), pods=["p"], finalizers=["example.com/stay"], ownerReferences=[
         {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "uid-p", "controller": True}])
     made = pod("p", {}, containers=[container("main", "gpu", "nothing")])
     made["spec"]["resourceClaims"] = [

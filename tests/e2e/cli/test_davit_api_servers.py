@@ -370,7 +370,7 @@ def test_every_verb_explains_itself(davit, verb):
     [
         (["get"], "name a kind"),
         (["get", "clams"], 'there is no kind "clams" (did you mean claims?)'),
-        (["get", "pods,deployments"], 'there is no kind "deployments"'),
+        (["get", "pods,ingresses"], 'there is no kind "ingresses"'),
         (["get", "pods", "a", "-l", "x=y"], "names and selectors exclude each other"),
         (["get", "pods", "a", "-A"], "give -n, not -A"),
         (["get", "pods", "-A", "-n", "x"], "-n and -A exclude each other"),

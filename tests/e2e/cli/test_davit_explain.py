@@ -348,8 +348,11 @@ def test_all_that_waits_nearest_first_and_alike_in_one_line(offline):
     (waiting_pod("p", {"a.io/b": "1"}), "pod wants a.io/b: 1, no node has any"),
     (waiting_pod("p", {"camera.example.com/cam": "20"}),
      "pod wants camera.example.com/cam: 20, most free on a node is 16 (n2)"),
-    (waiting_pod("p", nodeSelector={"zone": "z"}), "no node of 3 is open to it: 3 node(s) didn't match"),
+    (waiting_pod("p", nodeSelector={"zone": "z"}),
+     "pod wants a node with zone=z, n1 has no such label; all 3 nodes are alike"),
     (waiting_pod("p", schedulingGates=[{"name": "quota"}]), "its scheduling gate quota is closed"),
+    (waiting_pod("p", {"cpu": "16"}, {"phase": "Pending", "nominatedNodeName": "n2"}),
+     "pods of lower priority make room for it on n2"),
     (waiting_pod("p", resourceClaims=[{"name": "x", "resourceClaimName": "none"}]),
      "the pod's claim none is not there"),
     (waiting_pod("p", nodeName="n1", status={"phase": "Pending", "conditions": [
@@ -383,4 +386,17 @@ def test_tainted_nodes_are_told_once(offline):
     tainted = [dict(node(f"n{i}"), spec={"taints": [{"key": "gpu", "effect": "NoSchedule"}]})
                for i in range(1, 4)]
     done = offline.run("explain", "-f", "-", stdin=dump(*tainted, waiting_pod("p", {"cpu": "1"})))
-    assert "no node of 3 is open to it: 3 node(s) had untolerated taint" in done.stdout, done
+    assert "ml/p   pod does not tolerate the taint gpu:NoSchedule of n1; all 3 nodes are alike\n" in done.stdout, done
+
+
+def test_a_claim_that_is_allocated_elsewhere(offline):
+    """The pod fits on n2, and its claim has devices of n1, where there is no room."""
+    full = waiting_pod("q", {"cpu": "15"}, {"phase": "Running"}, nodeName="n1")
+    pod = waiting_pod("p", {"cpu": "2"}, resourceClaims=[{"name": "x", "resourceClaimName": "held"}])
+    claim = gpu_claim("held", on="n1")
+    claim["status"]["allocation"]["nodeSelector"] = {"nodeSelectorTerms": [
+        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}]}
+    done = offline.run("explain", "-f", "-", stdin=fleet(pod, full, claim, n_nodes=2, n_allocated=0))
+    assert done.returncode == 3, done
+    assert ("ml/p   pod wants cpu: 2, n1 has 1 free; 1 other is open to it, and not to its allocated claim"
+            in done.stdout), done

@@ -114,9 +114,26 @@ def test_apply_goes_on_after_failures(real):
     lines = done.stderr.splitlines()
     assert "-, document 1: line 1, column 1: there is no kind ResourceClam" in lines[0]
     assert "did you mean ResourceClaim?" in lines[0]
-    assert lines[1].startswith("davit: -, document 2, line 5: ") and "BAD_NAME" in lines[1]
-    assert lines[2].startswith("davit: -, document 4, line 14: ") and "datum" in lines[2]
+    assert lines[1].startswith("davit: -, document 2, line 7: ") and "BAD_NAME" in lines[1]  # where the name is
+    assert lines[2].startswith("davit: -, document 4, line 17: ") and "datum" in lines[2]
     assert lines[3].startswith("davit: -, document 5: line ")
+
+
+def test_apply_says_where_in_the_file_a_value_is_wrong(real):
+    pod = """apiVersion: v1
+kind: Pod
+metadata: {name: p}
+spec:
+  containers:
+  - name: a
+    image: i
+    resources: {limits: {cpu: %s}}
+"""
+    done = real.run("apply", "-f", "-", stdin=pod % "abc")
+    assert done.returncode == 1 and done.stderr.startswith(
+        "davit: -, document 1: Pod p: line 8, column 31: spec.containers[0].resources.limits.cpu: "), done
+    done = real.run("apply", "-f", "-", stdin=pod % "-1")
+    assert done.returncode == 1 and done.stderr.startswith("davit: -, document 1, line 8: "), done
 
 
 def test_conflicts_of_managers_are_told_and_forced(full, api_server):
@@ -298,8 +315,8 @@ def test_where_the_server_is_looked_for(full, api_server, short_dir):
 def test_a_pod_of_an_old_shape_is_told_what_to_write(full):
     old = MANIFEST.replace("resourceClaimName: c1", "source: {resourceClaimName: c1}")
     done = full.run("apply", "-f", "-", stdin=old.replace("name: p1", "name: p2"))
-    assert done.returncode == 1 and "-, document 3, line " in done.stderr, done
-    assert "it was removed in v1.31; write resourceClaimName or" in done.stderr
+    assert done.returncode == 1 and "-, document 3: Pod p2: line 16, column 38: " in done.stderr, done
+    assert "was removed in v1.31; write resourceClaimName or" in done.stderr
 
 
 @pytest.mark.parametrize("word, meant", [

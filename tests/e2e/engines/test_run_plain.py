@@ -72,7 +72,7 @@ def test_signals_are_passed_on(leases):
                  "trap 'echo caught; exit 5' USR1; echo up; while :; do sleep 0.05; done")
     assert proc.stdout.readline() == "up\n"
     proc.send_signal(signal.SIGUSR1)
-    out, _ = proc.communicate(timeout=20)
+    out, _ = proc.communicate(timeout=100)
     assert (out, proc.returncode) == ("caught\n", 5)
 
 
@@ -85,7 +85,7 @@ def test_waiting_is_told_and_ends_with_the_turn(leases, short_dir):
     assert line == (f"waiting: 0 of 1 wanted example.com/gpu is free; held by sleep (user ada, pid "
                     f"{owner}, 2h10m); you are next\n")
     os.kill(owner, signal.SIGKILL)  # the command itself: its davit tells, and the lease is free
-    out, err = waiter.communicate(timeout=20)
+    out, err = waiter.communicate(timeout=100)
     assert (out, err, waiter.returncode) == ("mine\n", "", 0)
     assert holder.wait(20) == 137
 

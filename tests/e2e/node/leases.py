@@ -77,7 +77,7 @@ class Taking:
             self.error = error
         self.news.put(None)
 
-    def next(self, kind, timeout=20):
+    def next(self, kind, timeout=60):
         """The next news of that kind."""
         while True:
             one = self.news.get(timeout=timeout)
@@ -85,7 +85,7 @@ class Taking:
             if one.HasField(kind):
                 return getattr(one, kind)
 
-    def failure(self, timeout=20):
+    def failure(self, timeout=60):
         self.thread.join(timeout)
         assert self.error is not None
         return self.error
@@ -127,7 +127,7 @@ def held_ids(node, resource):
     return sorted(i for i, d in node.resources()[resource].items() if d.holders)
 
 
-def wait_free(node, resource, timeout_s=20):
+def wait_free(node, resource, timeout_s=60):
     until(lambda: not leases(node) and not held_ids(node, resource), timeout_s, "no lease is left")
 
 

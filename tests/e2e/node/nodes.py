@@ -20,7 +20,7 @@ def stub(channel, path, request, response):
     )
 
 
-def run_davit(*words, stdin=None, timeout=20):
+def run_davit(*words, stdin=None, timeout=100):
     """The command line tool, run to its end."""
     done = subprocess.run(
         [os.path.join(folder_of("DAVIT_BUILD"), "davit"), *map(str, words)],
@@ -94,14 +94,14 @@ class Node:
                 channel.close()
         self._channel = self._podres_channel = None
 
-    def call(self, method, request, response, timeout=20):
+    def call(self, method, request, response, timeout=60):
         if not self._channel:
             self._channel = grpc.insecure_channel(f"unix:{self.socket}", options=UNLIMITED)
         return stub(self._channel, f"/davit.node.v1.Node/{method}", request, response)(
             request, timeout=timeout, wait_for_ready=True
         )
 
-    def admit(self, pod, wait=None, timeout=20):
+    def admit(self, pod, wait=None, timeout=60):
         request = self.pb.AdmitPodRequest(pod=json.dumps(pod).encode())
         if wait is not None:
             request.wait_seconds = wait
@@ -134,7 +134,7 @@ class Node:
     def status(self):
         return self.call("Status", self.pb.StatusRequest(), self.pb.StatusResponse)
 
-    def wait_devices(self, resource, n_healthy, timeout_s=10):
+    def wait_devices(self, resource, n_healthy, timeout_s=60):
         def is_there():
             found = self.resource(resource)
             return found and found.connected and found.allocatable == n_healthy
@@ -146,7 +146,7 @@ class Node:
             path = os.path.join(self.kubelet_dir, "pod-resources", "kubelet.sock")
             self._podres_channel = grpc.insecure_channel(f"unix:{path}")
         return stub(self._podres_channel, f"/{service}/{method}", request, response)(
-            request, timeout=10, wait_for_ready=True
+            request, timeout=60, wait_for_ready=True
         )
 
     def podres_list(self):

@@ -167,7 +167,7 @@ class Plugin:
         self._server = start_server(self.socket, self.handler)
         return self
 
-    def register(self, version="v1beta1", endpoint=None, resource=None, timeout=15):
+    def register(self, version="v1beta1", endpoint=None, resource=None, timeout=60):
         path = os.path.join(self.plugin_dir, "kubelet.sock")
         request = self.pb.RegisterRequest(
             version=version,

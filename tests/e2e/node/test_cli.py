@@ -7,6 +7,7 @@ import socket
 import subprocess
 import threading
 import time
+from unittest.mock import ANY
 
 import pytest
 
@@ -79,9 +80,10 @@ def test_devices(node, gpus):
     assert listed[held_id]["SINCE"].endswith("s")
     assert [listed[d]["NUMA"] for d in ("g0", "g1", "g2")] == ["0", "0,1", "-"]
     assert sorted(row["HELD BY"] for row in listed.values()) == ["-", "-", "default/p:main"]
-    assert node.davit("devices", GPU).stdout == done.stdout
-    bare = node.davit("devices", "--no-headers").stdout
-    assert rows(bare) == rows(done.stdout)[1:]
+    listed[held_id]["SINCE"] = ANY  # time goes on
+    assert {row["DEVICE"]: row for row in table(node.davit("devices", GPU).stdout)} == listed
+    bare = rows(node.davit("devices", "--no-headers").stdout)
+    assert [row[:4] for row in bare] == [row[:4] for row in rows(done.stdout)[1:]]
 
 
 def test_devices_without_their_plugin(node, gpus):
@@ -175,7 +177,7 @@ def test_admit_options_release(node, gpus, pod_file):
         assert done.returncode == 0, done
         assert done.stdout.splitlines() == expected
     done = node.davit("options", "ml/train", "-c", "log")
-    assert (done.returncode, done.stdout) == (0, "")
+    assert (done.returncode, done.stdout) == (0, "") and done.stderr.startswith("no options: "), done
 
     done = node.davit("release", "train", "-n", "ml")
     assert (done.returncode, done.stderr) == (0, ""), done
@@ -204,7 +206,7 @@ def test_the_socket_of_the_environment_and_options_before_the_verb(node, gpus):
     davit = os.path.join(folder_of("DAVIT_BUILD"), "davit")
 
     def run(*words, **env):
-        return subprocess.run([davit, *words], capture_output=True, text=True, timeout=20,
+        return subprocess.run([davit, *words], capture_output=True, text=True, timeout=100,
                               env={**os.environ, **env}, check=False)
 
     want = node.davit("plugins", "-o", "name").stdout
@@ -222,7 +224,7 @@ def test_a_user_without_permission_is_told_what_helps(node):
         pytest.skip("needs root, to be somebody else")
     done = subprocess.run(
         [os.path.join(folder_of("DAVIT_BUILD"), "davit"), "status", "--socket", node.socket],
-        capture_output=True, text=True, timeout=20, user=65534, group=65534, extra_groups=[],
+        capture_output=True, text=True, timeout=100, user=65534, group=65534, extra_groups=[],
         check=False)
     assert done.returncode == 4
     assert "is for root alone" in done.stderr or "you are not in the group" in done.stderr, done
@@ -394,7 +396,6 @@ def test_a_verb_far_from_all_is_not_guessed():
 @pytest.mark.parametrize(
     "words, message",
     [
-        (["devices", "a", "b"], "one resource or driver at most"),
         (["devices", "--colour"], "it has no option --colour"),
         (["devices", "-f", "x"], "it has no option -f"),
         (["devices", "-o"], "-o needs a value: wide|json|yaml|name|jsonpath=TEMPLATE"),
@@ -471,7 +472,7 @@ def test_a_reader_that_goes_away_is_no_crash(node, plugins):
     davit = os.path.join(folder_of("DAVIT_BUILD"), "davit")
     done = subprocess.run(
         ["bash", "-c", f"{davit} devices --socket {node.socket} | head -1"],
-        capture_output=True, text=True, timeout=20, check=False,
+        capture_output=True, text=True, timeout=100, check=False,
     )
     assert done.returncode == 0 and done.stdout.startswith("RESOURCE")
     assert "Sanitizer" not in done.stderr

@@ -73,7 +73,7 @@ class OldPlugin:
                 "/deviceplugin.Registration/Register",
                 request_serializer=self.pb.RegisterRequest.SerializeToString,
                 response_deserializer=self.pb.Empty.FromString,
-            )(request, timeout=15, wait_for_ready=True)
+            )(request, timeout=60, wait_for_ready=True)
 
     def stop(self):
         self._stopped.put(None)

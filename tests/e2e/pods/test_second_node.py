@@ -153,6 +153,6 @@ def test_a_kubeconfig_that_cannot_be_used_is_told(short_dir):
              "--kubeconfig", path, "--node-name", "n2", "--listen", "none",
              "--kubelet-dir", f"{short_dir}/k", "--state-dir", f"{short_dir}/s",
              "--runtime-dir", f"{short_dir}/r"],
-            capture_output=True, text=True, timeout=20, check=False)
+            capture_output=True, text=True, timeout=100, check=False)
         assert done.returncode == 1, done
         assert "--kubeconfig" in done.stderr and word in done.stderr, done

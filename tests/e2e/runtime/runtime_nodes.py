@@ -81,7 +81,8 @@ class RuntimeNode(Drivers, ClaimNode):
     def log(self, name, container="main", number=0):
         """What a container has printed; the newest pod of that name counts."""
         for folder in Path(self.logs_dir).glob(f"default_{name}_*/{container}/{number}.log"):
-            lines = folder.read_text(encoding="utf-8").splitlines()
+            text = folder.read_text(encoding="utf-8")
+            lines = text[:text.rfind("\n") + 1].splitlines()  # the last one is being written, perhaps
             return "\n".join(line.split(" ", 3)[3] for line in lines)
         return ""
 

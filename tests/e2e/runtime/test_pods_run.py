@@ -82,7 +82,7 @@ def test_init_containers_and_sidecars(node):
                       **mount)],
         volumes=[{"name": "v", "emptyDir": {}}]))
     status = node.wait_phase("p", "Running")["status"]
-    until(lambda: node.log("p").split() == ["one", "side", "two", "main"], WAIT_S, node.log("p"))
+    until(lambda: node.log("p").split() == ["one", "side", "two", "main"], WAIT_S, lambda: node.log("p"))
     states = {one["name"]: list(one["state"])[0] for one in status["initContainerStatuses"]}
     assert states == {"one": "terminated", "side": "running", "two": "terminated"}
     node.delete("p")

@@ -127,6 +127,8 @@ def test_killed_while_pods_start_and_end(make_node):
         for name in names:
             until(lambda name=name: has_what_it_wants(node, name), WAIT_S,
                   lambda name=name: f"it runs: {node.pod(name)}")
+        if names:  # those that run now are seen, however busy the machine was before
+            until(lambda: watch.n_containers > 0, WAIT_S, "the watch sees a container")
         for name in names:
             node.delete(name, may_be_gone=True)
         until(lambda: not node.api().ask("GET", PODS).doc["items"], WAIT_S, "all pods are gone")
@@ -134,7 +136,6 @@ def test_killed_while_pods_start_and_end(make_node):
               lambda: f"nothing is left: {left_over(node)} {node.runtime.log[-4000:]}")
         until(lambda: node.states() == {} and not node.pods_here(), WAIT_S, "all is given back")
     watch.check()
-    assert watch.n_containers > 0
     print(f"{N_KILLS} kills, {watch.n_looks} looks, {watch.n_containers} containers ran")
 
 

@@ -33,7 +33,7 @@ def test_volumes_of_all_kinds(node, short_dir):
               "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}]), volumes=volumes))
     node.wait_phase("p", "Running")
     expected = ["from-mapfrom-secretp1", "from-map from-secret"]
-    until(lambda: node.log("p").splitlines() == expected, WAIT_S, node.log("p"))
+    until(lambda: node.log("p").splitlines() == expected, WAIT_S, lambda: node.log("p"))
     until(lambda: os.path.exists(os.path.join(short_dir, "h", "sub", "file")), WAIT_S, "subPath")
     node.delete("p")
     node.wait_gone("p")
@@ -59,7 +59,7 @@ def test_the_token_of_the_service_account(make_node):
     node.add(pod("p", container(
         script=f"cd {ACCOUNT} && cat namespace && echo && wc -c <token && sleep 1000")))
     node.wait_phase("p", "Running")
-    until(lambda: node.log("p").splitlines()[:1] == ["default"], WAIT_S, node.log("p"))
+    until(lambda: node.log("p").splitlines()[:1] == ["default"], WAIT_S, lambda: node.log("p"))
     assert int(node.log("p").splitlines()[1]) > 20
 
 

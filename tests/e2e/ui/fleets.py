@@ -7,8 +7,8 @@ from procs import until
 from servers import CLAIMS, PODS, claim
 
 GPU = "gpu.example.com"
-WHY = ("0/3 nodes are available: 3 cannot allocate all claims. still not schedulable. gpu: 1 wanted, 8 looked at:"
-       " memory = 16Gi, wanted >= 40Gi (device-0 on n1)")
+WHY = "gpu: 1 wanted, 8 looked at: memory = 16Gi, wanted >= 40Gi (device-0 on n1)"
+MESSAGE = f"0/3 nodes are available: 3 cannot allocate all claims. still not schedulable. {WHY}"
 
 
 def add_waiting(api):
@@ -20,7 +20,7 @@ def add_waiting(api):
                  "resourceClaims": [{"name": "big", "resourceClaimName": "big"}]},
     })
     made["status"] = {"phase": "Pending", "conditions": [
-        {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": WHY}]}
+        {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": MESSAGE}]}
     api.must("PUT", f"{PODS}/train-large/status", made)
 
 

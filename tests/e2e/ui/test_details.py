@@ -3,7 +3,8 @@
 import os
 import re
 
-from fleets import GPU
+from claim_nodes import make_claim
+from fleets import GPU, add_node
 from nodes import run_davit
 from procs import until
 from servers import CLAIMS, PODS, RESOURCE
@@ -98,3 +99,44 @@ def test_a_pod_shows_its_logs(containerd, make_node, browser, short_dir):
     assert browser.complaints() == []
     api.must("DELETE", f"{PODS}/talks", {"gracePeriodSeconds": 1})
     until(lambda: api.ask("GET", f"{PODS}/talks").status == 404, 60, "the pod to be gone")
+
+
+def partitioned_slices(node):
+    """A pool in which a device comes whole or in halves, by counters of a slice of their own."""
+    def parts(memory):
+        return [{"counterSet": "set-0", "counters": {"memory": {"value": memory}}}]
+
+    devices = [{"name": "whole", "consumesCounters": parts("16Gi")}, {"name": "half-0", "consumesCounters": parts("8Gi")},
+               {"name": "half-1", "consumesCounters": parts("8Gi")}]
+    contents = {"devices": devices}, {"sharedCounters": [{"name": "set-0", "counters": {"memory": {"value": "16Gi"}}}]}
+    for i, content in enumerate(contents):
+        yield {"metadata": {"name": f"{node}-parts-{i}"}, "spec": {
+            "driver": "part.example.com", "nodeName": node, **content,
+            "pool": {"name": node, "generation": 1, "resourceSliceCount": 2}}}
+
+
+def test_partitions_that_cannot_be_had_are_not_free(node, api, browser):
+    """On the node whose davitd is asked, and on one that is only in the API."""
+    node.add_driver(GPU, 1, "--partitions", "2")
+    make_claim(api, "whole", (GPU, "device-0"), pods=["p"])
+    add_node(api, "n2")
+    for one in partitioned_slices("n2"):
+        api.must("POST", f"{RESOURCE}/v1/resourceslices", one)
+    made = api.must("POST", CLAIMS, {"metadata": {"name": "half"}, "spec": {"devices": {"requests": [
+        {"name": "r", "exactly": {"deviceClassName": "gpu"}}]}}})
+    made["status"] = {"allocation": {"devices": {"results": [
+        {"request": "r", "driver": "part.example.com", "pool": "n2", "device": "half-0"}]},
+        "nodeSelector": {"nodeSelectorTerms": [{"matchFields": [
+            {"key": "metadata.name", "operator": "In", "values": ["n2"]}]}]}}}
+    api.must("PUT", f"{CLAIMS}/half/status", made)
+    browser.tell("open", url=node.url(node.token) + "&node=n1", width=1280, height=860)
+    browser.tell("choose", selector="#node-select", value="n1")
+    browser.until_legend(free=0, held=1, blocked=2)
+    browser.tell("choose", selector="#node-select", value="n2")
+    browser.until_legend(free=1, held=1, blocked=1)
+    browser.tell("choose", selector="#node-select", value="n1")
+    browser.until_legend(blocked=2)
+    browser.tell("click", selector=".strip canvas", x=30, y=8)
+    browser.until_text("#details", "shared with")
+    browser.until_text("#details", "device-0")
+    assert browser.complaints() == []

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from procs import until
-from verify_runs import CLAIM, DAVIT, DRA, PLUGIN, listed, requires, verify
+from verify_runs import CLAIM, DAVIT, DRA, PLUGIN, descendants, group_is_gone, listed, requires, verify
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -131,7 +131,7 @@ def test_explain_and_mistakes_of_the_command_line(scratch):
     assert "Why it matters" in said and "(dra)" in said and "(device-plugin)" in said
     for words in (["explain", "no.such"], ["device-plugin"], ["dra", "--exec", "x", "--only", "no"], ["dra", "--exec", "x", "--require", "no.such"],
                   ["dra", "--exec", "x", "--require", "nothing"],
-                  ["dra", "--exec", "x", "--emulate", "1.2"], ["dra", "--attach", scratch]):
+                  ["dra", "--exec", "x", "--emulate", "1.2"], ["dra", "--exec", "x", "--attach", scratch]):
         done = subprocess.run([DAVIT, "verify", *words, "--dir", os.path.join(scratch, "kept")],
                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
         assert done.returncode == 2, done.stderr
@@ -146,24 +146,6 @@ def test_the_commands_of_the_recipes_are_understood(recipe):
     words = shlex.split(command.replace("\\n", ""))
     done = subprocess.run([DAVIT, *words[1:], "--list"], stdout=subprocess.PIPE, text=True, check=True)
     assert len(done.stdout.splitlines()) > 60
-
-
-def group_is_gone(pids):
-    return not any(os.path.exists(f"/proc/{pid}") for pid in pids)
-
-
-def descendants(pid):
-    """The processes below this one."""
-    found = []
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{name}/stat", encoding="ascii", errors="replace") as stat:
-                parent = int(stat.read().rpartition(")")[2].split()[1])
-        except OSError:
-            continue
-        if parent == pid:
-            found += [int(name), *descendants(int(name))]
-    return found
 
 
 def test_output_of_the_driver_is_bounded(scratch):

@@ -34,12 +34,34 @@ def verify(kind, command, folder, *options, tmpdir=None):
          "--json", report, *(HOOKS if kind == "device-plugin" else []), *options],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=110, check=False, env=env,
     )
-    if not os.path.exists(report):
-        return done.returncode, {}, {"output": done.stdout}
-    with open(report, encoding="utf-8") as file:
+    return (done.returncode, *read_report(report, done.stdout))
+
+
+def read_report(path, output):
+    """({case: outcome}, {case: reason}); without a report the reason is what was printed."""
+    if not os.path.exists(path):
+        return {}, {"output": output}
+    with open(path, encoding="utf-8") as file:
         cases = json.load(file)["cases"]
-    return (done.returncode, {case["id"]: case["outcome"] for case in cases},
-            {case["id"]: case["reason"] for case in cases})
+    return ({case["id"]: case["outcome"] for case in cases}, {case["id"]: case["reason"] for case in cases})
+
+
+def group_is_gone(pids):
+    return not any(os.path.exists(f"/proc/{pid}") for pid in pids)
+
+
+def descendants(pid):
+    """The processes below this one."""
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/stat", encoding="ascii", errors="replace") as stat:
+                parent = int(stat.read().rpartition(")")[2].split()[1])
+        except OSError:
+            continue
+        if parent == pid:
+            found += [int(name), *descendants(int(name))]
+    return found
 
 
 def requires(kind, cases=None):

@@ -14,7 +14,7 @@ from whole_nodes import (
 
 pytestmark = pytest.mark.release
 
-WORDS = ("free", "held", "tainted", "unhealthy", "gone")
+WORDS = ("free", "held", "blocked", "tainted", "unhealthy", "gone")
 
 
 def counts_of(text):
@@ -114,3 +114,24 @@ def test_a_lease_is_a_holder_like_any_other(node, driver):
     assert re.search(rf"held +0 +\d+s +lease/{lease.id} of {lease.user}", node.davit("devices").stdout)
     give(node, lease.id)
     check_same(node, api, free=4)
+
+
+def test_what_others_have_the_counters_of_is_blocked(node):
+    """Of a device that also comes in two parts the whole is taken, or one part: then the whole is not free."""
+    api = node.api()
+    node.start_driver(2, "--partitions", "2")
+    check_same(node, api, free=6)
+    api.must("POST", CLASSES, device_class())
+    api.must("POST", CLAIMS, claim("c1"))
+    api.must("POST", PODS, pod("p1", of_claim="c1"))
+    wait_ready(api, "p1")
+    (held,) = get(api, CLAIMS, "c1")["status"]["allocation"]["devices"]["results"]
+    is_whole = "part" not in held["device"]
+    check_same(node, api, free=3 if is_whole else 4, held=1, blocked=2 if is_whole else 1)
+    rows = [line for line in node.davit("devices").stdout.splitlines() if " blocked " in line]
+    assert rows and all(line.endswith(f"shared with {held['device']}") for line in rows), rows
+    assert re.search(r"(memory|cores) of device-\d: \w+ wanted, \w+ left", node.davit("devices", "-o", "wide").stdout)
+    assert f"shared with {held['device']}" in node.davit("top", "--once", "--kubeconfig", node.kubeconfig).stdout
+    api.must("DELETE", f"{PODS}/p1?gracePeriodSeconds=0")
+    api.must("DELETE", f"{CLAIMS}/c1")
+    check_same(node, api, free=6)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from nodes import run_davit
 from procs import until
 from servers import CLAIMS, PODS
 from whole_nodes import (
@@ -56,3 +57,31 @@ def test_strictly_a_pod_is_told_what_the_reference_tells(make_node):
     make_pods(api, "p1")
     wait_told(api, "p1", REFUSED)
     assert failures(api, "p1") == [REFUSED]
+
+
+# What keeps a pod from a node, and the sentence about it.
+REASONS = {
+    "plugin": (pod("plugin", limits={"example.com/none": 2}), "pod wants example.com/none: 2, no node has any"),
+    "cpu": (pod("cpu", limits={"cpu": "4000"}), "pod wants cpu: 4000, most on a node is "),
+    "zone": (pod("zone", nodeSelector={"zone": "far"}), "pod wants a node with zone=far, n1 has no such label"),
+    "affinity": (pod("affinity", affinity={"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
+        "nodeSelectorTerms": [{"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}]}}}),
+        "pod wants a node with disk In [ssd], n1 has no such label"),
+}
+
+
+def test_events_explain_top_and_the_page_say_the_same(node):
+    api = node.api()
+    for made, _ in REASONS.values():
+        api.must("POST", PODS, made)
+    for name, (_, sentence) in REASONS.items():
+        message = wait_unscheduled(api, name, sentence)["message"]
+        assert message.startswith("0/1 nodes are available: 1 "), message
+        until(lambda: message in failures(api, name), WAIT_S, f"{name} has an event that says {message!r}")
+        told = message.partition("no new claims to deallocate. ")[2]
+        done = run_davit("explain", "pod", name, "--kubeconfig", node.kubeconfig)
+        assert done.returncode == 3 and told in done.stdout, (told, done)
+        page = api.must("GET", f"/davit/v1/explain/pods/default/{name}")
+        assert page["summary"] == told, (told, page)
+    shown = node.davit("top", "--once", "--state-dir", node.state_dir).stdout
+    assert "pod wants example.com/none: 2" in shown, shown

@@ -35,7 +35,7 @@ def agent(node, procs, short_dir):
                      make_kubeconfig(node, short_dir, "--node", "n2"))
     made.start()
     made.driver = made.start_driver(
-        2, make_kubeconfig(node, short_dir, "--driver", GPU, "--node", "n2"))
+        2, kubeconfig=make_kubeconfig(node, short_dir, "--driver", GPU, "--node", "n2"))
     yield made
     if made.proc.is_alive:
         assert made.stop() == 0, made.proc.describe()

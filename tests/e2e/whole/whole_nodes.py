@@ -36,12 +36,12 @@ class WholeNode(ApiNode):
         self.listen = f"127.0.0.1:{free_port()}"
         self.name = "n1"
 
-    def start_driver(self, n_devices, kubeconfig=None):
+    def start_driver(self, n_devices, *options, kubeconfig=None):
         control = os.path.join(self.root, f"c-{self.name}")
         proc = self.procs.start(
             program("davit-sample-dra-driver"), "--driver", GPU, "--node", self.name,
             "--kubeconfig", kubeconfig or self.kubeconfig, "--kubelet-dir", self.kubelet_dir,
-            "--cdi-dir", self.cdi_dir, "--control", control, "--devices", n_devices,
+            "--cdi-dir", self.cdi_dir, "--control", control, "--devices", n_devices, *options,
             ready="registered",
         )
         proc.wait_line(f"published {self.name}", WAIT_S)

@@ -10,7 +10,7 @@ const browser = await chromium.launch({
   executablePath: process.argv[2],
   args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"],
 });
-const PATIENCE_MS = 20000;
+const PATIENCE_MS = 80000;
 let context;
 let page;
 let complaints = [];
