@@ -49,7 +49,7 @@ struct dv_access {
     struct dv_buf key;        /* of what is being looked for */
 };
 
-/* On the heap. */
+/* Copies the text to the heap, for free(). */
 static char *copy_text(dv_str text)
 {
     char *copy = dv_alloc(text.n + 1);

@@ -41,7 +41,6 @@ struct check {
     DV_VEC(dv_str) lines; /* printed */
     DV_VEC(dv_str) gone;  /* roles that bindings of the user name, and that are not there */
     struct dv_map merged; /* struct line, by group, resource and name */
-    size_t n_atoms;
     struct dv_access_question question;
 };
 

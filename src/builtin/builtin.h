@@ -65,7 +65,8 @@ struct dv_builtin_view {
     const struct dv_offers *offers;
     const struct dv_offer_list *list;
 };
-/* Until the next turn of the loop. */
+/* What the driver offers and holds now. The texts of the view are borrowed until the loop's next
+ * turn. */
 struct dv_builtin_view dv_builtin_view(const struct dv_builtin_driver *builtin);
 /* The claim that holds the device, "namespace/name", and how many do; empty: none. */
 dv_str dv_builtin_holder(const struct dv_builtin_driver *builtin, dv_str device, size_t *n_holders);

@@ -18,7 +18,7 @@
 #define MANAGER "davit-offer"
 /* After the API has refused to make a class, or was not there. */
 #define AGAIN_MS 15000u
-/* Until what a server has answered shows in the view, as a rule. */
+/* How long it takes, as a rule, until what a server has answered shows in the view. */
 #define SHOWN_MS 100u
 
 /* ---- what is said of them ---- */

@@ -63,7 +63,7 @@ struct dv_cdi_index {
     struct dv_map kinds;   /* struct dv_cdi_kind */
     struct dv_map by_name; /* struct dv_cdi_named */
     struct dv_cdi_node_index nodes;
-    /* Until they are swept: */
+    /* These are kept until they are swept: */
     struct {
         struct dv_cdi_spec **v;
         size_t n;

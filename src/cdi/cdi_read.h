@@ -26,7 +26,7 @@ void dv_cdi_read(struct dv_cdi_reader *reader, const struct dv_cdi_shape *shape,
 /* The member of that name, in any case if there is none in this one, as Go's reader finds it; NULL
  * when there is none, and when it is null. */
 struct dv_json *dv_cdi_member(const struct dv_json *node, dv_str key);
-/* Something is wrong at `node`. */
+/* Notes that something is wrong at `node`. */
 void dv_cdi_complain(struct dv_cdi_reader *reader, const struct dv_json *node, const char *fmt, ...)
     DV_PRINTF(3, 4);
 

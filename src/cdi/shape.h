@@ -33,7 +33,7 @@ DV_CHECKED bool dv_cdi_release_parse(dv_str text, enum dv_cdi_release *release);
 enum dv_cdi_field_kind {
     DV_CDI_TEXT,    /* dv_str */
     DV_CDI_TEXTS,   /* dv_str *, n */
-    DV_CDI_ENV,     /* the same, each "NAME=value" */
+    DV_CDI_ENV,     /* dv_str *, n; each is "NAME=value" */
     DV_CDI_CHOICE,  /* an enum that begins with 0 */
     DV_CDI_COUNT,   /* uint32_t; 0 when absent */
     DV_CDI_NUMBER,  /* struct dv_cdi_number */

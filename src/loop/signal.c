@@ -1,3 +1,4 @@
+/* signal.c - signals of the process, told on the loop's thread. */
 #include <stdlib.h>
 
 #include <uv.h>

@@ -317,7 +317,7 @@ static bool decode_fields(struct dv_pb_reader *reader, ProtobufCMessage *message
     return true;
 }
 
-/* Of several entries with one key the last stays. */
+/* Keeps of several entries with one key the last. */
 static void keep_last_entries(ProtobufCMessage **entries, size_t *n_entries)
 {
     struct dv_map by_key;

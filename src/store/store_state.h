@@ -48,7 +48,7 @@ struct dv_store {
     struct dv_arena *arena;
     const char *name; /* names the store in messages */
     pthread_t thread;
-    /* From the thread: `finished` has something, or the thread has stopped. */
+    /* The thread wakes the loop by it: `finished` has something, or the thread has stopped. */
     struct dv_async *wake;
 
     /* Only the loop uses these. A batch is stamped with the epoch that its writers know. When the
