@@ -3,8 +3,8 @@
  * number. */
 #include <stdlib.h>
 
-#include "apps/plan/daemon_state.h"
 #include "apps/plan/apps_plan.h"
+#include "apps/plan/daemon_state.h"
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/defs.h"

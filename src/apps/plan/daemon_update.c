@@ -4,8 +4,8 @@
  * the set allows, and the old one goes when the new one works. */
 #include <stddef.h>
 
-#include "apps/plan/daemon_state.h"
 #include "apps/plan/apps_plan.h"
+#include "apps/plan/daemon_state.h"
 #include "apps/plan/pod_state.h"
 #include "resource/resource.h"
 

@@ -5,9 +5,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "apps/plan/deployment_state.h"
 #include "apps/plan/apps_plan.h"
 #include "apps/plan/deployment.h"
+#include "apps/plan/deployment_state.h"
 #include "base/arena.h"
 #include "base/num.h"
 #include "resource/resource.h"

@@ -2,9 +2,9 @@
  * a number that says which came when. Going back to an old template gives its set the highest. */
 #include <stdlib.h>
 
-#include "apps/plan/deployment_state.h"
 #include "apps/plan/apps_plan.h"
 #include "apps/plan/deployment.h"
+#include "apps/plan/deployment_state.h"
 #include "base/arena.h"
 #include "base/str.h"
 #include "resource/resource.h"

@@ -2,9 +2,9 @@
  * are, whether enough work, and whether a roll-out makes progress. */
 #include <string.h>
 
-#include "apps/plan/deployment_state.h"
 #include "apps/plan/apps_plan.h"
 #include "apps/plan/deployment.h"
+#include "apps/plan/deployment_state.h"
 #include "base/arena.h"
 #include "base/str.h"
 #include "resource/resource.h"

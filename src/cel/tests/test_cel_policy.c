@@ -130,7 +130,7 @@ static void computes_over_objects_of_any_shape(void **state)
         "true || variables.bad == 1",
         "authorizer.group('apps').resource('x').namespace('n').name('d').check('use').allowed()",
         "!authorizer.group('apps').resource('deployments').check('get').allowed()",
-        "authorizer.path('/open').check('get').allowed() && "
+        "authorizer.path('/open').check('get').allowed()",
         "!authorizer.path('/x').check('get').errored()",
         "authorizer.serviceAccount('ns', 'trusted').group('').resource('x').check('get').allowed()",
         "authorizer.group('').resource('x').labelSelector('a=b').check('get').allowed()",

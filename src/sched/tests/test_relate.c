@@ -2,7 +2,6 @@
 
 #include "support/dvtest.h"
 
-
 #include "resource/resource.h"
 #include "sched/sched.h"
 #include "sched/tests/test_sched_world.h"
