@@ -32,10 +32,12 @@ struct dv_token {
     struct dv_api_user_info user;
     struct dv_strs audiences; /* whom it is for; empty: this API */
     int64_t created_s;        /* wall time */
-    int64_t expires_s;        /* 0: never */
+    int64_t expires_s;        /* the first second in which it is not good; 0: never */
     /* What a signed token says; NULL: it is one of davit's own. */
     const struct dv_jwt_claims *claims;
 };
+
+bool dv_token_has_expired(const struct dv_token *token, int64_t now_s);
 
 /* Loads the stored tokens. Blocks: for start-up, before anything is written. With a NULL store
  * tokens live as long as the process. The store must outlive this. */
@@ -44,8 +46,8 @@ struct dv_tokens *dv_tokens_open(struct dv_loop *loop, struct dv_store *store, u
 /* Frees the tokens. No creation or revocation may be under way. NULL is fine. */
 void dv_tokens_close(struct dv_tokens *tokens);
 
-/* Returns the token if it is known and valid, borrowed until the next turn of the loop; NULL
- * otherwise. */
+/* Returns the token if it is known and valid, borrowed until the next call that looks for one or
+ * changes them; NULL otherwise. */
 const struct dv_token *dv_tokens_find(const struct dv_tokens *tokens, dv_str secret);
 /* Whether the token with that hash is there and valid now. */
 bool dv_tokens_is_valid(const struct dv_tokens *tokens, dv_str hash);

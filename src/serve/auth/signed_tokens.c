@@ -214,7 +214,7 @@ static const struct dv_token *remember(struct dv_signed_tokens *tokens, dv_str h
         .hash = dv_str_copy(hash, arena),
         .audiences = copy->audiences,
         .created_s = copy->issued_s,
-        .expires_s = copy->expires_s + LEEWAY_S,
+        .expires_s = copy->expires_s + LEEWAY_S + 1, /* in its last second it is good */
         .claims = copy,
     };
     make_user(copy, arena, &entry->token.user);
@@ -231,7 +231,7 @@ const struct dv_token *dv_signed_tokens_get(const struct dv_signed_tokens *token
 {
     const struct entry *entry = dv_map_get(&tokens->by_hash, hash);
 
-    return entry && entry->token.expires_s >= now_s ? &entry->token : NULL;
+    return entry && !dv_token_has_expired(&entry->token, now_s) ? &entry->token : NULL;
 }
 
 const struct dv_token *dv_signed_tokens_find(struct dv_signed_tokens *tokens, dv_str text,
@@ -241,7 +241,7 @@ const struct dv_token *dv_signed_tokens_find(struct dv_signed_tokens *tokens, dv
     struct entry *known = dv_map_get(&tokens->by_hash, hash);
     struct dv_jwt jwt;
 
-    if (known && known->token.expires_s >= now_s) {
+    if (known && !dv_token_has_expired(&known->token, now_s)) {
         dv_link_remove(&known->link);
         dv_list_push(&tokens->by_use, &known->link);
         return &known->token;

@@ -227,9 +227,14 @@ void dv_tokens_close(struct dv_tokens *tokens)
 
 /* ---- looking ---- */
 
+bool dv_token_has_expired(const struct dv_token *token, int64_t now_s)
+{
+    return token->expires_s && token->expires_s <= now_s;
+}
+
 static bool has_expired(const struct dv_tokens *tokens, const struct entry *entry)
 {
-    return entry->token.expires_s && entry->token.expires_s <= now_s(tokens);
+    return dv_token_has_expired(&entry->token, now_s(tokens));
 }
 
 static bool is_valid(const struct dv_tokens *tokens, const struct entry *entry)

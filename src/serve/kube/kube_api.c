@@ -74,7 +74,8 @@ static void make_secret(struct dv_kube *kube)
     memcpy(kube->peer_secret, secret.p, secret.n);
 }
 
-/* How long texts of objects are kept at least, and half of how long at most. */
+/* Texts of objects are kept for one to two of these periods: at the end of each, those go that
+ * were there at its beginning. */
 #define CACHE_AGE_MS 1000u
 
 static void on_cache_age(struct dv_timer *timer)

@@ -72,6 +72,18 @@ bool dv_kube_is_request_authentic(struct dv_request *request)
     return is_authentic(request->ctx);
 }
 
+/* The token of that secret if it is for this API and what it is bound to exists; NULL otherwise. */
+static const struct dv_token *find_good_token(const struct dv_kube *kube, dv_str secret,
+                                              struct dv_arena *arena)
+{
+    const struct dv_token *token = dv_tokens_find(kube->options.tokens, secret);
+
+    return token && dv_kube_shared_audiences(kube, token, (struct dv_strs){0}, arena).n > 0 &&
+                   dv_kube_is_token_bound_there(kube, token)
+               ? token
+               : NULL;
+}
+
 /* A bearer token counts before a certificate, and one that is not valid is refused even when there
  * is a good certificate. */
 bool dv_kube_authenticate(struct dv_kube_call *call)
@@ -81,10 +93,8 @@ bool dv_kube_authenticate(struct dv_kube_call *call)
     bool is_bad = false;
 
     if (dv_credentials_bearer(call->request, &secret)) {
-        token = dv_tokens_find(call->kube->options.tokens, secret);
-        if (!token ||
-            dv_kube_shared_audiences(call->kube, token, (struct dv_strs){0}, call->arena).n == 0 ||
-            !dv_kube_is_token_bound_there(call->kube, token))
+        token = find_good_token(call->kube, secret, call->arena);
+        if (!token)
             return unauthorized(call);
         dv_message_copy(&dv_message_user_info, &token->user, call->arena, &call->user);
         call->token_hash = dv_str_copy(token->hash, call->arena);
@@ -111,7 +121,7 @@ void dv_kube_greet(struct dv_kube *kube, struct dv_rest_call *rest,
     bool is_bad;
 
     if (dv_credentials_bearer(request, &secret))
-        token = dv_tokens_find(kube->options.tokens, secret);
+        token = find_good_token(kube, secret, call.arena);
     if (token)
         call.user = token->user;
     if ((!token && !is_by_certificate(&call, &is_bad)) || !vouch(&call, &err))
