@@ -207,8 +207,9 @@ const struct dv_access_role *dv_access_find_role(const struct dv_access *access,
     const struct dv_access_role *role;
 
     dv_buf_init(&key, TEXT_BYTES_MAX);
-    if (dv_str_eq(kind, DV_STR("ClusterRole")))
-    namespace = DV_STR_NONE;
+    if (dv_str_eq(kind, DV_STR("ClusterRole"))) {
+        namespace = DV_STR_NONE;
+    }
     role = dv_map_get(&access->roles, print_key(&key, namespace, name));
     return role && role->object ? role : NULL;
 }

@@ -112,7 +112,7 @@ static void doom(struct dv_evictor *evictor, dv_str key, const struct dv_api_pod
     doomed->eviction.rules = DV_NEW_ARRAY(doomed->arena, dv_str, eviction->n_rules);
     for (size_t i = 0; i < eviction->n_rules; i++)
         doomed->eviction.rules[i] = dv_str_copy(eviction->rules[i], doomed->arena);
-    /* Dv_doom_set has removed the old one. */
+    /* The call of dv_doom_set has removed the old one. */
     (void)dv_map_set(&evictor->doomed, doomed->key, doomed);
     dv_index_set(&evictor->doomed_by_rule, doomed->key, doomed->eviction.rules,
                  doomed->eviction.n_rules);

@@ -264,10 +264,10 @@ bool dv_device_toleration_matches(const struct dv_api_device_toleration *tolerat
 struct dv_api_exact_device_request
 dv_alternative_as_request(const struct dv_api_device_sub_request *alternative);
 
-/* Finds an entry of a map of the API by its key; NULL when it is absent. */
 /* The amount of that name, by bisection; NULL: there is none. */
 const struct dv_quantity *dv_quantity_find(const struct dv_quantity_entry *entries, size_t n,
                                            dv_str key);
+/* Finds an entry of a map of the API by its key; NULL when it is absent. */
 const struct dv_str_entry *dv_entry_find(const struct dv_str_entry *entries, size_t n, dv_str key);
 
 /* Sets an entry, in a new map in `arena`; keeps `key` and `value`. Does nothing when the entry has

@@ -94,8 +94,9 @@ static bool is_subject(const struct world *world, const struct dv_api_subject *s
         return dv_str_eq(subject->name, world->user.username);
     if (dv_str_eq(subject->kind, DV_STR("Group")))
         return has(world->user.groups, world->user.n_groups, subject->name);
-    if (subject->namespace.n)
-    namespace = subject->namespace;
+    if (subject->namespace.n) {
+        namespace = subject->namespace;
+    }
     return dv_str_eq(subject->kind, DV_STR("ServiceAccount")) && namespace.n &&
            dv_str_eq(world->user.username,
                      dv_str_printf(world->arena, "system:serviceaccount:%.*s:%.*s",

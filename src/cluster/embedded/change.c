@@ -138,7 +138,7 @@ void dv_change_make(struct dv_cluster_operation *operation)
         !dv_cluster_operation_check_row(operation, dv_buf_str(&result->row), &result->err);
 }
 
-/* Writes what nobody has an objection to. */
+/* Writes a change that was judged and not refused, once it fits the quotas of its namespace. */
 static bool commit_judged(struct dv_cluster_operation *operation, void *value)
 {
     const struct dv_result *result = &operation->result;

@@ -121,7 +121,7 @@ struct dv_cluster_operation {
     const struct dv_api_token_request *token; /* in the arena */
     const dv_str *warnings;
     size_t n_warnings;
-    /* Its object counts for quotas though it is not stored yet (quota.c). */
+    /* Its object counts for quotas though it is not stored yet (namespace_quota.c). */
     bool is_counted;
     struct dv_link quota_link;
     bool is_dry_run;

@@ -124,7 +124,7 @@ void dv_views_tell(struct dv_embedded *embedded, struct dv_collection *collectio
     struct dv_link *link = collection->views.head.next;
 
     while (link && link != &collection->views.head) {
-        /* Dv_view_close moves it on when a callback closes that very view. */
+        /* The call of dv_view_close moves it on when a callback closes that very view. */
         embedded->next_view = link->next;
         (void)change(DV_CONTAINER(link, struct local_view, link), meta->namespace, meta->name, now);
         link = embedded->next_view;

@@ -118,7 +118,7 @@ bool dv_update_check_names(struct dv_cluster_operation *operation, void *value)
 }
 
 /* Leases must name the version that they were read in, as in the reference: two who want to lead
- * would otherwise overwrite each other. It also wants that of runtime classes. */
+ * would otherwise overwrite each other. Runtime classes must, too. */
 static bool needs_version(const struct dv_kind *kind)
 {
     return kind->id == DV_KIND_LEASE || kind->id == DV_KIND_RUNTIME_CLASS;
@@ -212,7 +212,8 @@ static bool update_admitted(struct dv_cluster_operation *operation, void *value)
 
     dv_change_dedup_owners(operation, value);
     dv_prepare_update(kind, what.operation, value, old->value, &how);
-    if (operation->request->sets_finalizers) { /* it has set them back, as the status is written */
+    if (operation->request->sets_finalizers) {
+        /* This is a write of the status, so dv_prepare_update has set them back. */
         meta->finalizers = finalizers;
         meta->n_finalizers = n_finalizers;
     }

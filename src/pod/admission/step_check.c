@@ -1,5 +1,5 @@
-/* step_check.c - whether what a pod gets is what it seems, and no other pod's. A device that
- * another pod has by another way is kept back, and the devices are chosen anew. */
+/* step_check.c - whether the CDI names that a pod got can be found, and no other pod has its
+ * devices. One that another pod has by another way is kept back, and the devices are chosen anew. */
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/str.h"
@@ -107,7 +107,7 @@ enum dv_pod_outcome dv_admit_evade(struct dv_pod_operation *op)
         return dv_admission_refuse_for_now(admission, DV_POD_DEVICE_IN_USE,
                                            &admission->priv.in_use);
     dv_device_deactivate_pod(state, op->pod->spec.ref.uid);
-    (void)dv_device_collect(state); /* at least this one */
+    (void)dv_device_collect(state); /* how many went does not matter */
     dv_holdings_give_back(op->pods->holdings, op->pod);
     return DV_STEP_DONE;
 }

@@ -87,7 +87,7 @@ static void undo(struct dv_pod_admission *admission)
         dv_pod_free(pod);
     } else {
         dv_device_deactivate_pod(state, pod->spec.ref.uid);
-        (void)dv_device_collect(state); /* at least this one */
+        (void)dv_device_collect(state); /* how many went does not matter */
         dv_holdings_give_back(pods->holdings, pod);
         if (pod->spec.object && pods->options.claims)
             /* claims that were prepared for this pod have no user now */

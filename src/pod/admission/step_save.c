@@ -73,7 +73,7 @@ enum dv_pod_outcome dv_release_give_back(struct dv_pod_operation *op)
     struct dv_device_state *state = dv_device_manager_state(op->pods->options.devices);
 
     dv_device_deactivate_pod(state, pod->spec.ref.uid);
-    (void)dv_device_collect(state); /* at least this one */
+    (void)dv_device_collect(state); /* how many went does not matter */
     release->priv.changes[0] = (struct dv_store_change){
         .kind = DV_STORE_DELETE, .table = DV_TABLE_PODS, .key = pod->spec.ref.uid};
     release->priv.save.done = on_release_saved;

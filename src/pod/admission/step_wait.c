@@ -74,7 +74,7 @@ static bool await_devices(struct dv_pod_admission *admission)
         shortage.n_needed > shortage.n_listed)
         return false;
     dv_device_deactivate_pod(state, pod->spec.ref.uid);
-    (void)dv_device_collect(state); /* at least this one */
+    (void)dv_device_collect(state); /* how many went does not matter */
     (void)snprintf(awaited, sizeof(awaited), "%llu device%s of %.*s to be free",
                    (unsigned long long)shortage.n_needed, shortage.n_needed == 1 ? "" : "s",
                    DV_FMT(shortage.resource));
