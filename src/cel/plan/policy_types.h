@@ -2,6 +2,7 @@
 #ifndef DV_CEL_POLICY_TYPES_H
 #define DV_CEL_POLICY_TYPES_H
 
+#include "base/str.h"
 #include "cel/value/type.h"
 
 struct dv_arena;

@@ -13,6 +13,7 @@
 #include "device/device.h"
 #include "device/device_manager.h"
 #include "grpc/grpc.h"
+#include "http2/http2.h"
 #include "loop/loop.h"
 #include "plugin/guard.h"
 #include "plugin/plugin.h"
