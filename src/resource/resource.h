@@ -60,6 +60,7 @@ enum dv_kind_id {
     DV_KIND_VALIDATING_POLICY_BINDING,
     DV_KIND_DEPLOYMENT,
     DV_KIND_REPLICA_SET,
+    DV_KIND_JOB,
     DV_N_KINDS,
 };
 
@@ -75,6 +76,16 @@ struct dv_api_version {
 /* On DaemonSets: how often the template was changed; their pods have it as the label. */
 #define DV_TEMPLATE_GENERATION_ANNOTATION "deprecated.daemonset.template.generation"
 #define DV_TEMPLATE_GENERATION_LABEL "pod-template-generation"
+/* The group of Jobs. */
+#define DV_BATCH_GROUP "batch"
+/* Keeps a pod of a Job until it has been counted. */
+#define DV_JOB_FINALIZER "batch.kubernetes.io/job-tracking"
+/* What pods of a Job and its template have as labels, by a name and by the one that it had
+ * before. */
+#define DV_JOB_UID_LABEL "batch.kubernetes.io/controller-uid"
+#define DV_JOB_NAME_LABEL "batch.kubernetes.io/job-name"
+#define DV_OLD_JOB_UID_LABEL "controller-uid"
+#define DV_OLD_JOB_NAME_LABEL "job-name"
 /* The group of admission policies. */
 #define DV_ADMISSION_GROUP "admissionregistration.k8s.io"
 /* The group of roles and bindings. */

@@ -57,7 +57,7 @@ KNOWN = {
     "http-protocol": {
         18: OTHER_READER,
         57: "groups: apiextensions, apiregistration, apps, autoscaling, "
-            "batch, certificates, flowcontrol, networking, node, policy, scheduling, storage",
+            "certificates, flowcontrol, networking, node, policy, scheduling, storage",
         63: "componentstatuses",
     },
     "impersonation-limited": {11: MODES, 22: MODES},
@@ -71,7 +71,6 @@ KNOWN = {
 NOT_PLAYED = {
     "crd-": "custom resources",
     "workload-statefulset": "StatefulSets",
-    "workload-job": "Jobs",
 }
 
 DIFFERENCE = re.compile(r"^(\S+) #(\d+) ")

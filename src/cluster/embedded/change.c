@@ -71,9 +71,8 @@ bool dv_change_admit_then(struct dv_cluster_operation *operation, void *value,
     return true;
 }
 
-void dv_change_dedup_owners(struct dv_cluster_operation *operation, void *value)
+void dv_change_warn(struct dv_cluster_operation *operation, dv_str warning)
 {
-    dv_str warning = dv_dedup_owners(dv_meta_of(value), operation->arena);
     dv_str *all;
 
     if (warning.n == 0)
@@ -83,6 +82,11 @@ void dv_change_dedup_owners(struct dv_cluster_operation *operation, void *value)
         memcpy(all, operation->warnings, operation->n_warnings * sizeof(all[0]));
     all[operation->n_warnings++] = warning;
     operation->warnings = all;
+}
+
+void dv_change_dedup_owners(struct dv_cluster_operation *operation, void *value)
+{
+    dv_change_warn(operation, dv_dedup_owners(dv_meta_of(value), operation->arena));
 }
 
 /* ---- finalizers ---- */

@@ -52,6 +52,8 @@ void dv_change_make(struct dv_cluster_operation *operation);
 /* Writes the result that a worker has prepared, on the loop. */
 bool dv_change_commit(struct dv_cluster_operation *operation);
 
+/* Adds a warning for the caller; keeps the text. An empty one is none. */
+void dv_change_warn(struct dv_cluster_operation *operation, dv_str warning);
 /* Removes owner references that are named twice, and adds a warning for the caller. */
 void dv_change_dedup_owners(struct dv_cluster_operation *operation, void *value);
 

@@ -44,6 +44,7 @@ static void start_delete(struct dv_cluster_operation *operation,
     struct dv_api_status *failure =
         dv_delete_check_options(operation->delete_options, operation->arena);
 
+    dv_delete_warn(operation);
     if (failure)
         (void)dv_cluster_operation_fail(operation, failure);
     else if (start)

@@ -69,8 +69,31 @@ bool dv_delete_check_preconditions(struct dv_cluster_operation *operation)
 
 /* ---- dependents ---- */
 
+static bool says_what_becomes(const struct dv_api_delete_options *options)
+{
+    return options->orphan_dependents || options->propagation_policy.p;
+}
+
+/* Whether the pods of a deleted Job stay, because nobody has said what becomes of them: so it was
+ * before there was a choice. What the API deletes by itself goes with all that it owns. */
+static bool is_orphaned_by_default(const struct dv_cluster_operation *operation)
+{
+    const struct dv_cluster_operation *asked = operation->parent ? operation->parent : operation;
+
+    return operation->entry->collection->kind->id == DV_KIND_JOB && asked->request;
+}
+
+void dv_delete_warn(struct dv_cluster_operation *operation)
+{
+    if (operation->request->kind->id == DV_KIND_JOB && !says_what_becomes(options_of(operation)))
+        dv_change_warn(operation,
+                       DV_STR("child pods are preserved by default when jobs are deleted; set "
+                              "propagationPolicy=Background to remove them or set "
+                              "propagationPolicy=Orphan to suppress this warning"));
+}
+
 /* Sets the finalizers that say what becomes of the dependents: by what this request asks for,
- * otherwise by what an earlier one did. */
+ * otherwise by what an earlier one did, otherwise by the kind. */
 static void set_finalizers(struct dv_cluster_operation *operation, struct dv_api_object_meta *meta)
 {
     const struct dv_api_delete_options *options = options_of(operation);
@@ -86,6 +109,8 @@ static void set_finalizers(struct dv_cluster_operation *operation, struct dv_api
     } else if (options->propagation_policy.p) {
         is_orphan = dv_str_eq(options->propagation_policy, DV_STR("Orphan"));
         is_foreground = dv_str_eq(options->propagation_policy, DV_STR("Foreground"));
+    } else if (!was_orphan && !was_foreground) {
+        is_orphan = is_orphaned_by_default(operation);
     }
     if (is_orphan == was_orphan && is_foreground == was_foreground)
         return;

@@ -17,6 +17,8 @@ struct dv_api_status *dv_delete_check_options(const struct dv_api_delete_options
 /* Checks the preconditions of the options: that the object is the one which is meant. False: the
  * operation has failed. */
 DV_CHECKED bool dv_delete_check_preconditions(struct dv_cluster_operation *operation);
+/* Warns a caller who has not said what becomes of a Job's pods. */
+void dv_delete_warn(struct dv_cluster_operation *operation);
 /* Deletes the object as operation->delete_options say; as `run` of an operation. */
 bool dv_delete_run(struct dv_cluster_operation *operation);
 /* Like dv_delete_run, for a pod whose status shall say why it is deleted: `value` is a copy of the

@@ -156,6 +156,7 @@ bool dv_engine_is_packed(const struct dv_kind *kind)
     case DV_KIND_RESOURCE_QUOTA: /* looked at with every write into its namespace */
     case DV_KIND_DEPLOYMENT:
     case DV_KIND_REPLICA_SET:
+    case DV_KIND_JOB:
     case DV_KIND_DAEMON_SET: /* looked at with every change of its pods */
     case DV_KIND_ROLE:       /* asked with every request of a service account */
     case DV_KIND_CLUSTER_ROLE:

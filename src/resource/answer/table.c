@@ -531,6 +531,20 @@ static void add_replica_set(struct row *row, const struct dv_object *object)
     add_containers(row, &set->spec.template.spec, set->spec.selector);
 }
 
+static void add_job(struct row *row, const struct dv_object *object)
+{
+    const struct dv_api_job *job = object->value;
+    struct dv_time from = job->status.start_time;
+    struct dv_time to = job->status.completion_time.is_set ? job->status.completion_time : row->now;
+
+    add_text(row, job->metadata.name);
+    add_text(row, dv_job_status_cell(job));
+    add_text(row, dv_job_completions_cell(job, row->arena));
+    add_text(row, from.is_set ? dv_age_print(to.seconds - from.seconds, row->arena) : DV_STR(""));
+    add_age(row, job->metadata.creation_timestamp);
+    add_containers(row, &job->spec.template.spec, job->spec.selector);
+}
+
 static void add_controller_revision(struct row *row, const struct dv_object *object)
 {
     const struct dv_api_controller_revision *revision = object->value;
@@ -603,6 +617,7 @@ struct dv_json *dv_table_cells(const struct dv_object *object, const struct dv_a
         [DV_KIND_VALIDATING_POLICY_BINDING] = add_policy_binding,
         [DV_KIND_DEPLOYMENT] = add_deployment,
         [DV_KIND_REPLICA_SET] = add_replica_set,
+        [DV_KIND_JOB] = add_job,
         [DV_KIND_ROLE] = add_role,
         [DV_KIND_CLUSTER_ROLE] = add_role,
         [DV_KIND_ROLE_BINDING] = add_binding,

@@ -7,6 +7,7 @@
 
 #include "base/str.h"
 
+struct dv_api_job;
 struct dv_api_object_meta;
 struct dv_api_pod_spec;
 struct dv_arena;
@@ -19,5 +20,10 @@ dv_str dv_container_images_print(const struct dv_api_pod_spec *spec, struct dv_a
 dv_str dv_labels_print(const struct dv_str_entry *labels, size_t n, struct dv_arena *arena);
 /* "daemonset.apps/name": the controller that owns the object. */
 dv_str dv_controller_print(const struct dv_api_object_meta *meta, struct dv_arena *arena);
+
+/* "Running", "Suspended", "Complete": how far a Job is. */
+dv_str dv_job_status_cell(const struct dv_api_job *job);
+/* "1/3": how many pods have succeeded, and how many shall. */
+dv_str dv_job_completions_cell(const struct dv_api_job *job, struct dv_arena *arena);
 
 #endif

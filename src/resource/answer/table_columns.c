@@ -308,6 +308,23 @@ static const struct dv_column replica_set_columns[] = {
     AGE,
     OF_TEMPLATE,
 };
+static const struct dv_column job_columns[] = {
+    NAME(0),
+    COLUMN("Status", 0, "Status of the job."),
+    COLUMN("Completions", 0,
+           "The number of pods which reached phase Succeeded. The value increases monotonically "
+           "for a given spec. However, it may decrease in reaction to scale down of elastic "
+           "indexed jobs."),
+    COLUMN("Duration", 0, "Time required to complete the job."),
+    AGE,
+    COLUMN("Containers", 1, "Names of each container in the template."),
+    COLUMN("Images", 1, "Images referenced by each container in the template."),
+    COLUMN("Selector", 1,
+           "A label query over pods that should match the pod count. Normally, the system sets "
+           "this field for you. More info: "
+           "https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/"
+           "#label-selectors"),
+};
 static const struct dv_column controller_revision_columns[] = {
     NAME(0),
     COLUMN("Controller", 0, "Controller of the object"),
@@ -415,6 +432,7 @@ static const struct {
     [DV_KIND_VALIDATING_POLICY_BINDING] = COLUMNS(policy_binding_columns),
     [DV_KIND_DEPLOYMENT] = COLUMNS(deployment_columns),
     [DV_KIND_REPLICA_SET] = COLUMNS(replica_set_columns),
+    [DV_KIND_JOB] = COLUMNS(job_columns),
     [DV_KIND_ROLE] = COLUMNS(role_columns),
     [DV_KIND_CLUSTER_ROLE] = COLUMNS(role_columns),
     [DV_KIND_ROLE_BINDING] = COLUMNS(role_binding_columns),

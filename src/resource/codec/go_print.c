@@ -43,6 +43,7 @@ static const struct name capitals[] = {
     {"nfs",                  "NFS"                 },
     {"os",                   "OS"                  },
     {"rbd",                  "RBD"                 },
+    {"seLinuxChangePolicy",  "SELinuxChangePolicy" },
     {"seLinuxOptions",       "SELinuxOptions"      },
     {"tcpSocket",            "TCPSocket"           },
     {"tty",                  "TTY"                 },
@@ -288,6 +289,21 @@ static const char *const pod_spec_order[] = {
 static const char *const pod_host_order[] = {
     "hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace", "hostUsers",
 };
+static const char *const pod_security_order[] = {
+    "seLinuxOptions",
+    "windowsOptions",
+    "runAsUser",
+    "runAsGroup",
+    "runAsNonRoot",
+    "supplementalGroups",
+    "supplementalGroupsPolicy",
+    "fsGroup",
+    "fsGroupChangePolicy",
+    "sysctls",
+    "seccompProfile",
+    "appArmorProfile",
+    "seLinuxChangePolicy",
+};
 
 static const struct dv_field *find_field(const struct dv_message *message, const char *name)
 {
@@ -309,8 +325,10 @@ static void add_security_context(const struct dv_api_pod_spec *spec, struct dv_j
     for (size_t i = 0; i < DV_COUNT(pod_host_order); i++)
         add_field(&dv_message_pod_spec, find_field(&dv_message_pod_spec, pod_host_order[i]),
                   (const char *)spec, context, arena);
-    add_fields(&dv_message_pod_security_context, (const char *)spec->security_context, context,
-               arena);
+    for (size_t i = 0; i < DV_COUNT(pod_security_order); i++)
+        add_field(&dv_message_pod_security_context,
+                  find_field(&dv_message_pod_security_context, pod_security_order[i]),
+                  (const char *)spec->security_context, context, arena);
     dv_json_set(object, DV_STR("SecurityContext"), context, arena);
 }
 

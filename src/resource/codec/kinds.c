@@ -9,6 +9,7 @@
 #define RESOURCE DV_STR_INIT("resource.k8s.io")
 #define RBAC DV_STR_INIT(DV_RBAC_GROUP)
 #define APPS DV_STR_INIT("apps")
+#define BATCH DV_STR_INIT(DV_BATCH_GROUP)
 #define V1 DV_STR_INIT("v1")
 
 #define VERSIONS(name) static const struct dv_api_version name##_versions[]
@@ -110,6 +111,9 @@ VERSIONS(deployment) = {
 };
 VERSIONS(replica_set) = {
     {APPS, V1, &dv_message_replica_set}
+};
+VERSIONS(job) = {
+    {BATCH, V1, &dv_message_job}
 };
 
 NAMES(pod, DV_STR_INIT("po"));
@@ -237,6 +241,9 @@ static const struct dv_kind replica_set_kind = {
     .has_generation = true,
     .is_in_all = true,
     .has_scale = true};
+static const struct dv_kind job_kind = {KIND(DV_KIND_JOB, "Job", "jobs", "job", job),
+                                        .is_namespaced = true, .has_status = true,
+                                        .has_generation = true, .is_in_all = true};
 
 static const struct dv_kind *const kinds[DV_N_KINDS] = {
     [DV_KIND_POD] = &pod_kind,
@@ -268,6 +275,7 @@ static const struct dv_kind *const kinds[DV_N_KINDS] = {
     [DV_KIND_CONTROLLER_REVISION] = &controller_revision_kind,
     [DV_KIND_DEPLOYMENT] = &deployment_kind,
     [DV_KIND_REPLICA_SET] = &replica_set_kind,
+    [DV_KIND_JOB] = &job_kind,
 };
 
 static const struct dv_api_version *version_of(const struct dv_kind *kind, dv_str group,

@@ -303,6 +303,9 @@ void dv_default(const struct dv_kind *kind, const struct dv_api_version *version
     case DV_KIND_REPLICA_SET:
         dv_default_replica_set(value, arena);
         break;
+    case DV_KIND_JOB:
+        dv_default_job(value, arena);
+        break;
     case DV_KIND_EVENT:
     case DV_KIND_SERVICE_ACCOUNT:
     case DV_KIND_CONFIG_MAP:

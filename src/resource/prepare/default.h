@@ -13,6 +13,7 @@ struct dv_api_endpoints;
 struct dv_api_object_field_selector;
 struct dv_api_pod;
 struct dv_api_pod_spec;
+struct dv_api_job;
 struct dv_api_replica_set;
 struct dv_api_service;
 struct dv_api_volume;
@@ -33,6 +34,7 @@ void dv_default_service(struct dv_api_service *service, struct dv_arena *arena);
 void dv_default_endpoints(struct dv_api_endpoints *endpoints);
 void dv_default_endpoint_slice(struct dv_api_endpoint_slice *slice, struct dv_arena *arena);
 void dv_default_deployment(struct dv_api_deployment *deployment, struct dv_arena *arena);
+void dv_default_job(struct dv_api_job *job, struct dv_arena *arena);
 void dv_default_replica_set(struct dv_api_replica_set *set, struct dv_arena *arena);
 void dv_default_volume(struct dv_api_volume *volume, struct dv_arena *arena);
 /* Rounds amounts up to thousandths, away from zero: the API has nothing finer. */

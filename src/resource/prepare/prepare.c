@@ -128,6 +128,7 @@ static void (*const creates[DV_N_KINDS])(void *value, const struct dv_prepare *h
     [DV_KIND_VALIDATING_POLICY] = create_policy,
     [DV_KIND_DEPLOYMENT] = dv_create_deployment,
     [DV_KIND_REPLICA_SET] = dv_create_replica_set,
+    [DV_KIND_JOB] = dv_create_job,
 };
 
 void dv_prepare_create(const struct dv_kind *kind, void *value, const struct dv_prepare *how)
@@ -391,6 +392,7 @@ static const struct {
     [DV_KIND_VALIDATING_POLICY] = {update_policy,         update_policy_status        },
     [DV_KIND_DEPLOYMENT] = {dv_update_deployment,  dv_update_deployment_status },
     [DV_KIND_REPLICA_SET] = {dv_update_replica_set, dv_update_replica_set_status},
+    [DV_KIND_JOB] = {dv_update_job,         dv_update_job_status        },
 };
 
 void dv_prepare_update(const struct dv_kind *kind, enum dv_operation operation, void *value,

@@ -1,6 +1,7 @@
 /* prepare_apps.c - what a server sets and keeps in what makes pods. */
 #include "resource/prepare/prepare_apps.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/arena.h"
@@ -101,4 +102,59 @@ void dv_update_replica_set_status(void *value, const void *old, const struct dv_
 {
     (void)how;
     ((struct dv_api_replica_set *)value)->spec = ((const struct dv_api_replica_set *)old)->spec;
+}
+
+/* ---- Jobs ---- */
+
+static void add_label(struct dv_api_object_meta *meta, dv_str key, dv_str value,
+                      struct dv_arena *arena)
+{
+    /* One that the user has set stays: validation refuses it where it is another. */
+    if (!dv_entry_find(meta->labels, meta->n_labels, key))
+        dv_entry_set(&meta->labels, &meta->n_labels, key, value, arena);
+}
+
+static void generate_selector(struct dv_api_job *job, struct dv_arena *arena)
+{
+    struct dv_api_object_meta *template = &job->spec.template.metadata;
+    struct dv_api_label_selector *selector = DV_NEW(arena, struct dv_api_label_selector);
+
+    add_label(template, DV_STR(DV_OLD_JOB_NAME_LABEL), job->metadata.name, arena);
+    add_label(template, DV_STR(DV_JOB_NAME_LABEL), job->metadata.name, arena);
+    add_label(template, DV_STR(DV_OLD_JOB_UID_LABEL), job->metadata.uid, arena);
+    add_label(template, DV_STR(DV_JOB_UID_LABEL), job->metadata.uid, arena);
+    if (job->spec.selector)
+        *selector = *job->spec.selector;
+    if (!dv_entry_find(selector->match_labels, selector->n_match_labels, DV_STR(DV_JOB_UID_LABEL)))
+        dv_entry_set(&selector->match_labels, &selector->n_match_labels, DV_STR(DV_JOB_UID_LABEL),
+                     job->metadata.uid, arena);
+    job->spec.selector = selector;
+}
+
+void dv_create_job(void *value, const struct dv_prepare *how)
+{
+    struct dv_api_job *job = value;
+    struct dv_api_object_meta *template = &job->spec.template.metadata;
+    /* A Job without labels has those of its template, by default: then also the generated ones. */
+    bool shares_labels = job->metadata.n_labels == 0 || job->metadata.labels == template->labels;
+
+    job->status = (struct dv_api_job_status){0};
+    if (!job->spec.manual_selector || !*job->spec.manual_selector)
+        generate_selector(job, how->arena);
+    if (shares_labels) {
+        job->metadata.labels = template->labels;
+        job->metadata.n_labels = template->n_labels;
+    }
+}
+
+void dv_update_job(void *value, const void *old, const struct dv_prepare *how)
+{
+    (void)how;
+    ((struct dv_api_job *)value)->status = ((const struct dv_api_job *)old)->status;
+}
+
+void dv_update_job_status(void *value, const void *old, const struct dv_prepare *how)
+{
+    (void)how;
+    ((struct dv_api_job *)value)->spec = ((const struct dv_api_job *)old)->spec;
 }

@@ -16,4 +16,10 @@ void dv_create_replica_set(void *value, const struct dv_prepare *how);
 void dv_update_replica_set(void *value, const void *old, const struct dv_prepare *how);
 void dv_update_replica_set_status(void *value, const void *old, const struct dv_prepare *how);
 
+/* Without manualSelector, gives the template labels that no other Job's pods have, and the Job the
+ * selector for them. */
+void dv_create_job(void *value, const struct dv_prepare *how);
+void dv_update_job(void *value, const void *old, const struct dv_prepare *how);
+void dv_update_job_status(void *value, const void *old, const struct dv_prepare *how);
+
 #endif

@@ -129,6 +129,14 @@ static const struct {
      "{" META
      ", spec: {replicas: 3, selector: {matchLabels: {a: b}}, template: {spec: {containers: "
      "[{name: c, image: i}]}}}, status: {replicas: 2, readyReplicas: 1}}",                                        "[x, 3, 2, 1, 60s, c, i, a=b]"                                                          },
+    {DV_KIND_JOB,
+     "{" META ", spec: {completions: 3, selector: {matchLabels: {a: b}}, template: {spec: "
+     "{containers: [{name: c, image: i}]}}}, status: {succeeded: 1, startTime: "
+     "'2025-12-31T23:59:30Z'}}",                                                                                  "[x, Running, 1/3, 30s, 60s, c, i, a=b]"                                                },
+    {DV_KIND_JOB,
+     "{" META ", spec: {parallelism: 2, template: {spec: {containers: []}}}, status: {startTime: "
+     "'2025-12-31T23:59:30Z', completionTime: '2025-12-31T23:59:40Z', conditions: [{type: "
+     "Complete, status: 'True'}]}}",                                                                              "[x, Complete, 0/1 of 2, 10s, 60s, '', '', <none>]"                                     },
     {DV_KIND_CONTROLLER_REVISION,
      "{metadata: {name: x, creationTimestamp: '2025-12-31T23:59:00Z', ownerReferences: "
      "[{apiVersion: apps/v1, kind: DaemonSet, name: d, uid: u, controller: true}]}, data: {}, "

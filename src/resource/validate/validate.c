@@ -40,6 +40,7 @@ static const struct {
     [DV_KIND_VALIDATING_POLICY_BINDING] = {dv_validate_validating_policy_binding, NULL                              },
     [DV_KIND_DEPLOYMENT] = {dv_validate_deployment,                NULL                              },
     [DV_KIND_REPLICA_SET] = {dv_validate_replica_set,               NULL                              },
+    [DV_KIND_JOB] = {dv_validate_job,                       NULL                              },
 };
 
 void dv_validate(const struct dv_validation *validation, struct dv_problems *problems)

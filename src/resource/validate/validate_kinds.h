@@ -36,6 +36,7 @@ dv_validate_kind dv_validate_daemon_set;
 dv_validate_kind dv_validate_controller_revision;
 dv_validate_kind dv_validate_deployment;
 dv_validate_kind dv_validate_replica_set;
+dv_validate_kind dv_validate_job;
 
 /* What is checked once more before an update, beside the metadata. */
 dv_validate_kind dv_validate_claim_before_update;

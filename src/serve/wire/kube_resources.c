@@ -18,6 +18,7 @@ static const struct dv_api_group groups[] = {
     {DV_STR_INIT("events.k8s.io"),         only_v1,           1},
     {DV_STR_INIT("authentication.k8s.io"), only_v1,           1},
     {DV_STR_INIT("authorization.k8s.io"),  only_v1,           1},
+    {DV_STR_INIT(DV_BATCH_GROUP),          only_v1,           1},
     {DV_STR_INIT("policy"),                only_v1,           1},
     {DV_STR_INIT(DV_RBAC_GROUP),           only_v1,           1},
     {DV_STR_INIT("storage.k8s.io"),        only_v1,           1},

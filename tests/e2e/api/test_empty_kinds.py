@@ -7,12 +7,13 @@ from kubepb import MEDIA_TYPE, unwrap
 EMPTY = {
     "/api/v1": ["PersistentVolume", "PersistentVolumeClaim", "ReplicationController"],
     "/apis/apps/v1": ["StatefulSet"],
+    "/apis/batch/v1": ["CronJob"],
     "/apis/policy/v1": ["PodDisruptionBudget"],
     "/apis/storage.k8s.io/v1": ["CSIDriver", "CSINode", "CSIStorageCapacity", "StorageClass",
                                 "VolumeAttachment"],
 }
 NAMESPACED = {"PersistentVolumeClaim", "ReplicationController",
-              "StatefulSet", "PodDisruptionBudget", "CSIStorageCapacity"}
+              "StatefulSet", "CronJob", "PodDisruptionBudget", "CSIStorageCapacity"}
 
 
 def plural(kind):
