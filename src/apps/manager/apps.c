@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "base/defs.h"
 #include "base/err.h"
+#include "base/map.h"
 #include "base/str.h"
 #include "cluster/cluster.h"
 #include "cluster/recorder.h"
@@ -24,6 +25,8 @@ const struct dv_apps_controller *const dv_apps_controllers[DV_N_APPS_QUEUES] = {
     [DV_APPS_DAEMON_QUEUE] = &dv_daemon_controller,
     [DV_APPS_REPLICA_QUEUE] = &dv_replica_controller,
     [DV_APPS_DEPLOYMENT_QUEUE] = &dv_deployment_controller,
+    [DV_APPS_JOB_QUEUE] = &dv_job_controller,
+    [DV_APPS_TRACKED_QUEUE] = &dv_tracked_controller,
 };
 
 /* ---- views ---- */
@@ -33,6 +36,7 @@ static void pod_changed(void *ctx, struct dv_object *old, struct dv_object *now)
     struct dv_apps *apps = ctx;
 
     dv_apps_index(apps, DV_APPS_PODS, now, (now ? now : old)->meta);
+    dv_apps_tracked_changed(apps, old, now);
     if (old)
         dv_apps_queue_owners(apps, old->meta);
     if (now)
@@ -58,6 +62,7 @@ static const struct {
     [DV_APPS_DAEMON_SETS] = {DV_KIND_DAEMON_SET,          dv_apps_daemon_set_changed },
     [DV_APPS_REPLICA_SETS] = {DV_KIND_REPLICA_SET,         dv_apps_replica_set_changed},
     [DV_APPS_DEPLOYMENTS] = {DV_KIND_DEPLOYMENT,          dv_apps_deployment_changed },
+    [DV_APPS_JOBS] = {DV_KIND_JOB,                 dv_apps_job_changed        },
 };
 
 static void on_synced(void *ctx)
@@ -107,6 +112,7 @@ static void free_apps(struct dv_apps *apps)
     for (size_t i = 0; i < DV_N_APPS_VIEWS; i++)
         dv_index_fini(&apps->owned[i]);
     dv_failed_pods_fini(&apps->failed);
+    dv_apps_fini_job_failures(apps);
     free(apps);
 }
 
@@ -142,6 +148,7 @@ struct dv_apps *dv_apps_open(struct dv_loop *loop, struct dv_cluster *cluster, s
     apps->loop = loop;
     apps->cluster = cluster;
     dv_failed_pods_init(&apps->failed);
+    dv_map_init(&apps->job_failures);
     for (size_t i = 0; i < DV_N_APPS_VIEWS; i++)
         dv_index_init(&apps->owned[i]);
     for (size_t i = 0; i < DV_N_APPS_QUEUES; i++)

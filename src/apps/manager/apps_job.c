@@ -193,7 +193,8 @@ static void start(struct dv_apps_job *job, struct dv_apps_request *asked,
     asked->action = action;
     asked->is_asking = true;
     asked->preconditions = (struct dv_api_preconditions){.uid = action->uid};
-    asked->delete_options = (struct dv_api_delete_options){.preconditions = &asked->preconditions};
+    asked->delete_options = (struct dv_api_delete_options){
+        .preconditions = &asked->preconditions, .propagation_policy = action->propagation_policy};
     asked->request = (struct dv_request){
         .verb = verbs[action->type],
         .subresource = action->type == DV_ACTION_CHANGE_STATUS ? DV_SUB_STATUS : DV_SUB_NONE,

@@ -63,6 +63,16 @@ static dv_str selector_word(dv_str namespace, const struct dv_api_label_selector
                : orphan_word(namespace, arena);
 }
 
+struct dv_object *dv_apps_find(const struct dv_apps *apps, enum dv_apps_view view,
+                               struct dv_link *ref)
+{
+    dv_str key = DV_CONTAINER(ref, struct dv_index_ref, link)->thing;
+    size_t at = dv_str_find_char(key, '/');
+
+    return dv_view_get(apps->views[view], dv_str_slice(key, 0, at),
+                       dv_str_slice(key, at + 1, key.n));
+}
+
 typedef DV_VEC(const void *) values;
 
 /* Holds what is under the word. */
@@ -74,10 +84,7 @@ static void gather(struct dv_apps_job *job, enum dv_apps_view view, dv_str word,
     if (!refs)
         return;
     DV_LIST_EACH (refs, link) {
-        dv_str key = DV_CONTAINER(link, struct dv_index_ref, link)->thing;
-        size_t at = dv_str_find_char(key, '/');
-        struct dv_object *object = dv_view_get(job->apps->views[view], dv_str_slice(key, 0, at),
-                                               dv_str_slice(key, at + 1, key.n));
+        struct dv_object *object = dv_apps_find(job->apps, view, link);
 
         if (object)
             *dv_vec_add_in(found, job->arena) = dv_apps_hold(job, object);
@@ -116,6 +123,7 @@ static const struct {
     {DV_KIND_DAEMON_SET,  DV_APPS_DAEMON_SETS,  DV_APPS_DAEMON_QUEUE    },
     {DV_KIND_REPLICA_SET, DV_APPS_REPLICA_SETS, DV_APPS_REPLICA_QUEUE   },
     {DV_KIND_DEPLOYMENT,  DV_APPS_DEPLOYMENTS,  DV_APPS_DEPLOYMENT_QUEUE},
+    {DV_KIND_JOB,         DV_APPS_JOBS,         DV_APPS_JOB_QUEUE       },
 };
 
 static const struct dv_api_label_selector *selector_of(const struct dv_object *object)
@@ -124,6 +132,8 @@ static const struct dv_api_label_selector *selector_of(const struct dv_object *o
         return ((const struct dv_api_daemon_set *)object->value)->spec.selector;
     if (object->kind->id == DV_KIND_REPLICA_SET)
         return ((const struct dv_api_replica_set *)object->value)->spec.selector;
+    if (object->kind->id == DV_KIND_JOB)
+        return ((const struct dv_api_job *)object->value)->spec.selector;
     return ((const struct dv_api_deployment *)object->value)->spec.selector;
 }
 

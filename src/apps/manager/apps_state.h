@@ -9,6 +9,7 @@
 #include "apps/manager/failed_pods.h"
 #include "apps/plan/apps_plan.h"
 #include "base/err.h"
+#include "base/map.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "cluster/cluster.h"
@@ -18,6 +19,7 @@
 #include "resource/resource.h"
 
 struct dv_arena;
+struct dv_link;
 struct dv_recorder;
 
 enum dv_apps_view {
@@ -27,6 +29,7 @@ enum dv_apps_view {
     DV_APPS_DAEMON_SETS,
     DV_APPS_REPLICA_SETS,
     DV_APPS_DEPLOYMENTS,
+    DV_APPS_JOBS,
     DV_N_APPS_VIEWS,
 };
 
@@ -34,6 +37,8 @@ enum dv_apps_queue {
     DV_APPS_DAEMON_QUEUE,
     DV_APPS_REPLICA_QUEUE,
     DV_APPS_DEPLOYMENT_QUEUE,
+    DV_APPS_JOB_QUEUE,
+    DV_APPS_TRACKED_QUEUE, /* of pods with the finalizer of Jobs */
     DV_N_APPS_QUEUES,
 };
 
@@ -60,6 +65,7 @@ struct dv_apps {
     /* What is owned by the uid of its controller, what is nobody's by its namespace and labels. */
     struct dv_index owned[DV_N_APPS_VIEWS];
     struct dv_failed_pods failed;
+    struct dv_map job_failures; /* by the uid of the Job; batch_job.c */
     bool is_closing;
     size_t n_closing; /* parts that have not ended */
     struct dv_task close_task;
@@ -70,6 +76,8 @@ struct dv_apps {
 extern const struct dv_apps_controller dv_daemon_controller;
 extern const struct dv_apps_controller dv_replica_controller;
 extern const struct dv_apps_controller dv_deployment_controller;
+extern const struct dv_apps_controller dv_job_controller;
+extern const struct dv_apps_controller dv_tracked_controller;
 /* By their queues. */
 extern const struct dv_apps_controller *const dv_apps_controllers[DV_N_APPS_QUEUES];
 
@@ -123,6 +131,9 @@ const void *dv_apps_hold(struct dv_apps_job *job, struct dv_object *object);
 
 void dv_apps_index(struct dv_apps *apps, enum dv_apps_view view, const struct dv_object *object,
                    const struct dv_api_object_meta *meta);
+/* The object that a word of the index leads to; NULL: it is gone. */
+struct dv_object *dv_apps_find(const struct dv_apps *apps, enum dv_apps_view view,
+                               struct dv_link *ref);
 /* Holds what the owner has, and what is nobody's and may match its selector. Returns an array of
  * values in the job's arena. */
 const void **dv_apps_gather_owned(struct dv_apps_job *job, enum dv_apps_view view,
@@ -139,5 +150,9 @@ void dv_apps_node_changed(void *ctx, struct dv_object *old, struct dv_object *no
 void dv_apps_daemon_set_changed(void *ctx, struct dv_object *old, struct dv_object *now);
 void dv_apps_replica_set_changed(void *ctx, struct dv_object *old, struct dv_object *now);
 void dv_apps_deployment_changed(void *ctx, struct dv_object *old, struct dv_object *now);
+void dv_apps_job_changed(void *ctx, struct dv_object *old, struct dv_object *now);
+/* A pod has changed, which may have been counted by a Job, or be left by one. */
+void dv_apps_tracked_changed(struct dv_apps *apps, struct dv_object *old, struct dv_object *now);
+void dv_apps_fini_job_failures(struct dv_apps *apps);
 
 #endif

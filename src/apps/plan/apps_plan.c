@@ -123,9 +123,27 @@ void dv_plan_own(const struct dv_plan_owner *owner, struct dv_api_object_meta *m
     meta->n_owner_references = 1;
 }
 
+void dv_plan_set_finalizer(struct dv_api_object_meta *meta, dv_str finalizer, bool has,
+                           struct dv_arena *arena)
+{
+    dv_str *all = DV_NEW_ARRAY(arena, dv_str, meta->n_finalizers + 1);
+    size_t n = 0;
+
+    if (finalizer.n == 0)
+        return;
+    for (size_t i = 0; i < meta->n_finalizers; i++)
+        if (!dv_str_eq(meta->finalizers[i], finalizer))
+            all[n++] = meta->finalizers[i];
+    if (has)
+        all[n++] = finalizer;
+    meta->finalizers = all;
+    meta->n_finalizers = n;
+}
+
 /* Adds the reference of an owner; not when another controller was faster. */
 static bool adopt(const struct dv_action *action, void *value, struct dv_arena *arena)
 {
+    const struct dv_plan_owner *owner = action->with;
     struct dv_api_object_meta *meta = value;
     size_t n = meta->n_owner_references;
     struct dv_api_owner_reference *all = DV_NEW_ARRAY(arena, struct dv_api_owner_reference, n + 1);
@@ -134,9 +152,10 @@ static bool adopt(const struct dv_action *action, void *value, struct dv_arena *
         return false;
     if (n > 0)
         memcpy(all, meta->owner_references, n * sizeof(all[0]));
-    all[n] = reference_to(action->with, arena);
+    all[n] = reference_to(owner, arena);
     meta->owner_references = all;
     meta->n_owner_references = n + 1;
+    dv_plan_set_finalizer(meta, owner->finalizer, true, arena);
     return true;
 }
 
@@ -153,6 +172,7 @@ static bool release(const struct dv_action *action, void *value, struct dv_arena
             left[n++] = meta->owner_references[i];
     meta->owner_references = left;
     meta->n_owner_references = n;
+    dv_plan_set_finalizer(meta, owner->finalizer, false, arena);
     return true;
 }
 
@@ -188,6 +208,7 @@ struct dv_api_pod *dv_plan_pod(const struct dv_plan_owner *owner,
     pod->metadata.n_finalizers = template->metadata.n_finalizers;
     pod->spec = template->spec;
     dv_plan_own(owner, &pod->metadata, arena);
+    dv_plan_set_finalizer(&pod->metadata, owner->finalizer, true, arena);
     return pod;
 }
 

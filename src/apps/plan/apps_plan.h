@@ -27,8 +27,9 @@ struct dv_action {
     enum dv_action_type type;
     const struct dv_kind *kind;
     dv_str namespace;
-    dv_str name; /* empty: CREATE with generateName */
-    dv_str uid;  /* that the object must have; empty: CREATE */
+    dv_str name;               /* empty: CREATE with generateName */
+    dv_str uid;                /* that the object must have; empty: CREATE */
+    dv_str propagation_policy; /* DELETE; empty: the default */
     const void *value;
     /* CHANGE...: sets fields of `value`, the struct of the kind. False: the object is not as it was
      * when this was decided. */
@@ -56,6 +57,7 @@ struct dv_plan_owner {
     const struct dv_kind *kind;
     const struct dv_api_object_meta *meta;
     const struct dv_label_selector *selector; /* NULL: it selects nothing */
+    dv_str finalizer; /* that what is its own has, and loses with it; empty: none */
 };
 
 /* In the arena; keeps what it is given. `selector` may be NULL. */
@@ -85,6 +87,10 @@ enum dv_claim_on dv_plan_claim_on(const struct dv_plan_owner *owner,
 void dv_plan_claim(struct dv_plan *plan, const struct dv_plan_owner *owner,
                    const struct dv_kind *kind, const struct dv_api_object_meta *meta);
 
+/* Puts the finalizer at the end of the list, in the arena, or takes it out. An empty one is none.
+ */
+void dv_plan_set_finalizer(struct dv_api_object_meta *meta, dv_str finalizer, bool has,
+                           struct dv_arena *arena);
 /* Sets the one reference of what the owner makes, in the arena. */
 void dv_plan_own(const struct dv_plan_owner *owner, struct dv_api_object_meta *meta,
                  struct dv_arena *arena);
