@@ -62,6 +62,16 @@ NodeStatus: capacity 1 <Quantity>, allocatable 2 <Quantity>, addresses 5 NodeAdd
 Node: metadata 1 ObjectMeta, spec 2 NodeSpec, status 3 NodeStatus
 ConfigMap: metadata 1 ObjectMeta, data 2 <string>, binaryData 3 <bytes>, immutable 4 bool
 ConfigMapList: metadata 1 ListMeta, items 2 ConfigMap*
+Secret: metadata 1 ObjectMeta, data 2 <bytes>, type 3 string
+SecretList: metadata 1 ListMeta, items 2 Secret*
+LabelSelector: matchLabels 1 <string>
+PodTemplateSpec: metadata 1 ObjectMeta, spec 2 PodSpec
+JobSpec: parallelism 1 int32, completions 2 int32, activeDeadlineSeconds 3 int64,
+  selector 4 LabelSelector, template 6 PodTemplateSpec, backoffLimit 7 int32,
+  ttlSecondsAfterFinished 8 int32, completionMode 9 string, suspend 10 bool,
+  podReplacementPolicy 14 string, managedBy 15 string
+JobStatus: active 4 int32, succeeded 5 int32, failed 6 int32, completedIndexes 7 string
+Job: metadata 1 ObjectMeta, spec 2 JobSpec, status 3 JobStatus
 Requirement: key 1 string, operator 2 string, values 3 string*
 NodeSelectorTerm: matchExpressions 1 Requirement*, matchFields 2 Requirement*
 NodeSelector: nodeSelectorTerms 1 NodeSelectorTerm*

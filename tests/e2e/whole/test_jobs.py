@@ -149,3 +149,27 @@ def test_kills_count_each_pod_once(node, workers, kubectl):
     assert not any(pod["metadata"].get("finalizers") for pod in pods(api))
     kubectl("delete", "job", "work", "--cascade=foreground", "--timeout=50s")
     assert not pods(api)
+
+
+def test_a_hook_is_watched_to_its_end_and_deleted(node, workers):
+    """As helm does with a Job that is a hook: apply, watch this one object, delete."""
+    api = node.api()
+    body = {"apiVersion": "batch/v1", "kind": "Job",
+            "metadata": {"name": "hook", "annotations": {
+                "helm.sh/hook": "pre-install", "helm.sh/hook-delete-policy": "hook-succeeded"}},
+            "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [
+                {"name": "main", "image": "davit.test/work:1"}]}}}}
+    answer = api.ask("PATCH", f"{JOBS}/hook?fieldManager=helm&fieldValidation=Strict&force=false",
+                     body, Content_Type="application/apply-patch+yaml")
+    assert answer.status == 201, answer
+    version = answer.doc["metadata"]["resourceVersion"]
+    seen = []
+    with api.watch(f"{JOBS}?fieldSelector=metadata.name%3Dhook&resourceVersion={version}") as watch:
+        watch.until(lambda event: seen.append(event["object"]) or
+                    "Complete" in conditions(event["object"]))
+    counts = [one["status"].get("succeeded", 0) for one in seen]
+    assert counts == sorted(counts) and counts[-1] == 1
+    assert all("Complete" not in conditions(one) for one in seen[:-1])
+    api.ask("DELETE", f"{JOBS}/hook", {"propagationPolicy": "Background"})
+    until(lambda: api.ask("GET", f"{JOBS}/hook").status == 404 and not pods(api), WAIT_S,
+          "the hook and its pod are gone")
