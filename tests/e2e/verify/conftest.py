@@ -8,6 +8,7 @@ import tempfile
 import pytest
 
 import protos
+from attached_drivers import Driver
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -29,3 +30,17 @@ def scratch(short_dir, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", None)
     yield short_dir
     assert not glob.glob(os.path.join(folder, "dv??????"))
+
+
+@pytest.fixture
+def drivers(scratch):
+    made = []
+
+    def new(kind, more=""):
+        made.append(Driver(scratch, kind, more))
+        return made[-1]
+
+    yield new
+    for driver in made:
+        if driver.runs():
+            driver.do("kill")
