@@ -68,6 +68,7 @@ static bool start_keeper(struct dv_attachment *attachment, struct dv_err *err)
 {
     pid_t self = getpid();
     int fds[2];
+    int error;
 
     if (pipe2(fds, O_CLOEXEC) != 0)
         return dv_fail_errno(err, errno, "pipe");
@@ -75,6 +76,7 @@ static bool start_keeper(struct dv_attachment *attachment, struct dv_err *err)
     attachment->trial.result_fd = fds[1];
     (void)fflush(NULL);
     attachment->keeper = fork();
+    error = errno;
     if (attachment->keeper == 0) {
         (void)close(fds[0]); /* the other end's */
         keep(attachment, self);
@@ -83,7 +85,7 @@ static bool start_keeper(struct dv_attachment *attachment, struct dv_err *err)
     if (attachment->keeper > 0)
         return await(attachment, err);
     attachment->keeper = 0;
-    return dv_fail_errno(err, errno, "fork");
+    return dv_fail_errno(err, error, "starting a process for the API");
 }
 
 bool dv_attachment_open(struct dv_attachment *attachment, const struct dv_trial *model,

@@ -108,6 +108,7 @@ bool dv_worker_begin(struct dv_verify_runner *runner, struct dv_worker *worker,
     const struct dv_verify_options *options = runner->options;
     pid_t self = getpid();
     int fds[2];
+    int error;
 
     memset(worker, 0, sizeof(*worker));
     worker->place = place;
@@ -124,15 +125,20 @@ bool dv_worker_begin(struct dv_verify_runner *runner, struct dv_worker *worker,
     worker->trial.result_fd = fds[1];
     (void)fflush(NULL);
     worker->pid = fork();
+    error = errno;
     if (worker->pid == 0) {
         (void)close(fds[0]);
         work(runner, worker, self);
     }
-    (void)close(fds[1]);
-    if (worker->pid > 0)
-        (void)setpgid(worker->pid, worker->pid); /* whoever of the two is first */
+    (void)close(fds[1]); /* the other end's */
+    if (worker->pid < 0) {
+        (void)close(fds[0]); /* nobody writes to it */
+        worker->pid = 0;     /* the place is free: what is no process must not be signalled */
+        return dv_fail_errno(err, error, "starting a process for a case");
+    }
+    (void)setpgid(worker->pid, worker->pid); /* whoever of the two is first */
     worker->fd = fds[0];
-    return worker->pid > 0 || dv_fail_errno(err, errno, "fork");
+    return true;
 }
 
 /* Ends what a worker that crashed has left: children of ours that are no workers. */
