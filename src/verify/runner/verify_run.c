@@ -17,13 +17,13 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/file.h"
 #include "verify/cases/driver_probe.h"
 #include "verify/kit/skew.h"
 #include "verify/kit/trial.h"
 #include "verify/kit/verify_case.h"
 #include "verify/runner/attachment.h"
 #include "verify/runner/case_needs.h"
+#include "verify/runner/report_files.h"
 #include "verify/runner/selection.h"
 #include "verify/runner/verify_report.h"
 #include "verify/verify.h"
@@ -31,7 +31,7 @@
 /* Cases wait for the driver most of the time. */
 #define JOBS_A_CORE 2
 #define JOBS_DEFAULT_MAX 16
-#define REPORT_BYTES_MAX (16u << 20)
+#define TEXT_BYTES_MAX (16u << 20)
 
 /* Set by a signal: no more cases are begun, and workers are told to end. */
 static volatile int signal_raised;
@@ -81,7 +81,7 @@ static void print_done(struct dv_verify_runner *runner)
 
         if (runner->n_printed > 1 && !runner->has_facts && result->outcome == DV_SKIPPED)
             continue;
-        dv_buf_init(&buf, REPORT_BYTES_MAX);
+        dv_buf_init(&buf, TEXT_BYTES_MAX);
         dv_report_print_case(&runner->report, result, &buf);
         say(runner, &buf);
     }
@@ -126,7 +126,7 @@ static bool run_probe(struct dv_verify_runner *runner, struct dv_err *err)
         runner->n_printed = 1;
     } else {
         print_done(runner);
-        dv_buf_init(&buf, REPORT_BYTES_MAX);
+        dv_buf_init(&buf, TEXT_BYTES_MAX);
         dv_report_print_last_words(&runner->report, &buf);
         say(runner, &buf);
     }
@@ -169,42 +169,20 @@ static void gather_cases(struct dv_verify_runner *runner)
     set_order(runner, n);
 }
 
-static bool write_report(const struct dv_verify_runner *runner, dv_str path,
-                         void (*print)(const struct dv_verify_report *report, struct dv_buf *buf),
-                         struct dv_err *err)
-{
-    struct dv_buf buf;
-    bool is_good = true;
-
-    if (path.n == 0)
-        return true;
-    dv_buf_init(&buf, REPORT_BYTES_MAX);
-    print(&runner->report, &buf);
-    if (dv_str_eq(path, DV_STR("-")))
-        (void)fwrite(buf.p, 1, buf.n, stdout);
-    else
-        is_good = dv_file_replace(path, dv_buf_str(&buf), 0644, err);
-    dv_buf_fini(&buf);
-    return is_good;
-}
-
 static bool report_all(struct dv_verify_runner *runner, struct dv_verify_sum *sum,
                        struct dv_err *err)
 {
-    const struct dv_verify_options *options = runner->options;
     struct dv_buf buf;
 
     if (runner->has_facts) { /* the probe was only a means */
         runner->report.results++;
         runner->report.n_results--;
     }
-    dv_buf_init(&buf, REPORT_BYTES_MAX);
+    dv_buf_init(&buf, TEXT_BYTES_MAX);
     dv_report_print_sum(&runner->report, &buf);
     say(runner, &buf);
     *sum = dv_report_sum(&runner->report);
-    return write_report(runner, options->tap, dv_report_print_tap, err) &&
-           write_report(runner, options->junit, dv_report_print_junit, err) &&
-           write_report(runner, options->json, dv_report_print_json, err);
+    return dv_reports_write(&runner->report, err);
 }
 
 static size_t count_jobs(const struct dv_verify_options *options)
@@ -228,7 +206,7 @@ static bool prepare(struct dv_verify_runner *runner, struct dv_err *err)
     if (stranger.n > 0)
         return dv_fail(err, DV_INVALID_ARGUMENT, "no case of %s is called \"%.*s\"; see --list",
                        dv_verify_kind_name(options->kind), DV_FMT(stranger));
-    if (!dv_needs_check_hooks(options, err))
+    if (!dv_needs_check_hooks(options, err) || !dv_reports_check(options, err))
         return false;
     if (!runner->release)
         return dv_fail(err, DV_INVALID_ARGUMENT, "--emulate is %s, not \"%.*s\"", dv_skew_names(),
@@ -290,9 +268,7 @@ bool dv_verify_run(const struct dv_verify_options *options, struct dv_verify_sum
     runner->report.options = options;
     runner->n_jobs = count_jobs(options);
     runner->signum = &signal_raised;
-    runner->is_quiet = dv_str_eq(options->tap, DV_STR("-")) ||
-                       dv_str_eq(options->junit, DV_STR("-")) ||
-                       dv_str_eq(options->json, DV_STR("-"));
+    runner->is_quiet = dv_reports_use_stdout(options);
     is_good = prepare(runner, err);
     if (is_good) {
         gather_cases(runner);
