@@ -119,9 +119,16 @@ static void await_last_slice(struct dv_trial *trial)
 
 static void probe_dra(struct dv_trial *trial)
 {
-    uint64_t start_ms = dv_trial_now_ms(trial);
-    struct dv_dra_link *link = dv_dra_link_begin(trial);
-    const struct dv_registration *seen = link->registration;
+    const struct dv_registration *seen;
+    struct dv_dra_link *link;
+    uint64_t start_ms;
+
+    dv_kubelet_open(trial);
+    dv_api_open(trial);
+    dv_claim_check_files(trial); /* before anybody waits for the driver */
+    start_ms = dv_trial_now_ms(trial);
+    link = dv_dra_link_begin(trial);
+    seen = link->registration;
 
     (void)snprintf(trial->facts.name, sizeof(trial->facts.name), "%.*s", DV_FMT(seen->name));
     trial->facts.has_watcher = true;

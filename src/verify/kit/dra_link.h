@@ -62,6 +62,8 @@ struct dv_test_claim *dv_claim_try(struct dv_dra_link *link, enum dv_claim_shape
 /* Makes a claim that was never in the API. */
 struct dv_test_claim *dv_claim_invent(struct dv_dra_link *link);
 
+/* Breaks the trial when a file of --claim or --bad-claim cannot be used. */
+void dv_claim_check_files(struct dv_trial *trial);
 /* What a claim of the shape asks for, in the arena. Makes the classes that it needs; skips the
  * trial when the command line does not say enough. */
 struct dv_api_resource_claim *dv_claim_wanted(struct dv_trial *trial, enum dv_claim_shape shape);

@@ -182,8 +182,8 @@ static bool add_user(struct dv_trial_api *api, struct dv_err *err)
     dv_str driver =
         trial->facts.name[0] ? dv_str_from_c(trial->facts.name) : trial->options->driver;
     dv_str pools = dv_str_from_c(trial->facts.pools);
-    struct dv_api_user_info user = driver.n > 0 ? dv_auth_driver(driver, trial->node, trial->arena)
-                                                : dv_auth_admin(DV_STR("probe"), trial->arena);
+    struct dv_api_user_info user =
+        dv_auth_driver(driver.n > 0 ? driver : DV_STR("probe"), trial->node, trial->arena);
     dv_str names[POOLS_MAX];
     size_t n = 0;
 
@@ -191,9 +191,11 @@ static bool add_user(struct dv_trial_api *api, struct dv_err *err)
         n++;
     if (driver.n > 0 && n > 0 && !dv_auth_give_pools(&user, names, n, trial->arena, err))
         return false;
-    if (driver.n > 0 && trial->options->n_also > 0 &&
+    if (trial->options->n_also > 0 && /* a rule that is wrong is told by the probe */
         !dv_auth_widen(&user, trial->options->also, trial->options->n_also, trial->arena, err))
         return false;
+    if (driver.n == 0)
+        user = dv_auth_admin(DV_STR("probe"), trial->arena);
     if (api->token.n == 0)
         api->token = dv_rest_random_token(trial->arena);
     return dv_tokens_add_fixed(api->tokens, api->token, &user, err);

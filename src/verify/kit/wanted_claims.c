@@ -62,6 +62,23 @@ static claim_t *read_claim(struct dv_trial *trial, dv_str path, const struct dv_
     return claim;
 }
 
+/* One that cases before this one have made is there already. */
+static void make_class(struct dv_trial *trial, dv_str path, struct dv_api_device_class *class)
+{
+    struct dv_object **classes;
+    dv_str failure;
+    size_t n;
+
+    if (dv_api_make(trial, dv_kind(DV_KIND_CLASS), class, &failure))
+        return;
+    n = dv_api_list(trial, DV_KIND_CLASS, &classes);
+    for (size_t i = 0; i < n; i++)
+        if (dv_str_eq(classes[i]->meta->name, class->metadata.name))
+            return;
+    dv_trial_break(trial, "%.*s: the API does not take the DeviceClass %.*s: %.*s", DV_FMT(path),
+                   DV_FMT(class->metadata.name), DV_FMT(failure));
+}
+
 /* Makes the classes of a file, and returns its claim. */
 static claim_t *read_file(struct dv_trial *trial, dv_str path)
 {
@@ -69,7 +86,6 @@ static claim_t *read_file(struct dv_trial *trial, dv_str path)
     claim_t *claim = NULL;
     struct dv_json *doc;
     struct dv_err err;
-    dv_str failure;
     dv_str text;
 
     if (!dv_file_read(path, CLAIM_BYTES_MAX, trial->arena, &text, &err) ||
@@ -77,7 +93,7 @@ static claim_t *read_file(struct dv_trial *trial, dv_str path)
         dv_trial_break(trial, "%s", err.msg);
     for (;;) {
         claim_t *found;
-        void *class;
+        struct dv_api_device_class *class;
 
         if (!dv_yaml_stream_next(stream, trial->arena, &doc, &err))
             dv_trial_break(trial, "%.*s: %s", DV_FMT(path), err.msg);
@@ -85,7 +101,7 @@ static claim_t *read_file(struct dv_trial *trial, dv_str path)
             break;
         class = read_object(trial, path, doc, DV_KIND_CLASS);
         if (class)
-            (void)dv_api_make(trial, dv_kind(DV_KIND_CLASS), class, &failure); /* may be there */
+            make_class(trial, path, class);
         found = read_claim(trial, path, doc);
         claim = found ? found : claim;
     }
@@ -180,4 +196,25 @@ claim_t *dv_claim_wanted(struct dv_trial *trial, enum dv_claim_shape shape)
     if (shape == DV_CLAIM_TWO)
         add_request(trial, claim);
     return claim;
+}
+
+void dv_claim_check_files(struct dv_trial *trial)
+{
+    static const enum dv_claim_shape shapes[] = {DV_CLAIM_PLAIN, DV_CLAIM_BAD};
+    const dv_str files[] = {trial->options->claim, trial->options->bad_claim};
+    dv_str failure;
+
+    for (size_t i = 0; i < DV_COUNT(shapes); i++) {
+        claim_t *claim;
+
+        if (files[i].n == 0)
+            continue;
+        claim = dv_claim_wanted(trial, shapes[i]);
+        claim->metadata = (struct dv_api_object_meta){.name = DV_STR("checked")};
+        claim->status = (struct dv_api_resource_claim_status){0};
+        if (!dv_api_make(trial, dv_kind(DV_KIND_CLAIM), claim, &failure))
+            dv_trial_break(trial, "%.*s: the API does not take the claim: %.*s", DV_FMT(files[i]),
+                           DV_FMT(failure));
+        (void)dv_api_delete(trial, DV_KIND_CLAIM, DV_STR("checked")); /* of our own, just made */
+    }
 }

@@ -121,6 +121,8 @@ static bool run_probe(struct dv_verify_runner *runner, struct dv_err *err)
         dv_workers_attend(runner);
     if (signal_raised)
         return dv_fail(err, DV_CANCELLED, "interrupted by %s", strsignal(signal_raised));
+    if (result->outcome == DV_BROKEN)
+        return dv_fail(err, DV_FAILED_PRECONDITION, "%.*s", DV_FMT(result->reason));
     runner->report.name = dv_str_from_c(runner->facts.name);
     if (runner->has_facts) {
         runner->n_printed = 1;
@@ -131,8 +133,7 @@ static bool run_probe(struct dv_verify_runner *runner, struct dv_err *err)
         say(runner, &buf);
     }
     runner->n_begun = 1;
-    return result->outcome != DV_BROKEN ||
-           dv_fail(err, DV_FAILED_PRECONDITION, "%.*s", DV_FMT(result->reason));
+    return true;
 }
 
 /* Slow cases wait more than they compute: begun first, they do so beside all others. */
