@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/defs.h"
 #include "base/str.h"
 
 struct dv_buf;
@@ -83,6 +84,8 @@ struct dv_verify_sum {
 bool dv_verify_run(const struct dv_verify_options *options, struct dv_verify_sum *sum,
                    struct dv_err *err);
 
+/* Whether `only`, `skip` and `required` name cases of the kind; `err` says which does not. */
+DV_CHECKED bool dv_verify_check_cases(const struct dv_verify_options *options, struct dv_err *err);
 /* Prints a line for each case of the kind that `only` and `skip` leave. */
 void dv_verify_list(const struct dv_verify_options *options, struct dv_buf *buf);
 /* Prints all about the cases of this id, of either kind. False: there is none. */

@@ -45,6 +45,18 @@ static const struct dv_verify_hook *read_hooks(struct dv_cli *cli)
     return hooks;
 }
 
+static enum dv_exit list(const struct dv_verify_options *options)
+{
+    struct dv_buf buf;
+    struct dv_err err;
+
+    if (!dv_verify_check_cases(options, &err))
+        return dv_cli_complain_usage("verify", "%s", err.msg);
+    dv_buf_init(&buf, TEXT_BYTES_MAX);
+    dv_verify_list(options, &buf);
+    return print(&buf);
+}
+
 static enum dv_exit run(const struct dv_verify_options *options)
 {
     struct dv_verify_sum sum;
@@ -91,17 +103,17 @@ enum dv_exit dv_cmd_verify(struct dv_cli *cli)
         .case_ms = cli->case_ms,
         .has_colours = dv_cli_has_colours(STDOUT_FILENO),
     };
-    struct dv_buf buf;
 
     if (cli->n_words > 0 && dv_str_eq(cli->words[0], DV_STR("explain")))
         return explain(cli);
     if (cli->n_words != 1 || !dv_verify_kind_find(cli->words[0], &options.kind))
         return dv_cli_complain_usage("verify", "it needs device-plugin, dra or explain CASE");
-    if (cli->lists) {
-        dv_buf_init(&buf, TEXT_BYTES_MAX);
-        dv_verify_list(&options, &buf);
-        return print(&buf);
-    }
+    if (cli->lists)
+        return list(&options);
+    if (options.kind == DV_VERIFY_DEVICE_PLUGIN &&
+        (options.claim.n > 0 || options.bad_claim.n > 0 || options.n_also > 0))
+        return dv_cli_complain_usage("verify",
+                                     "--claim, --bad-claim and --also are about DRA drivers");
     if ((options.exec.n > 0) == (options.attach.n > 0))
         return dv_cli_complain_usage("verify", "it needs --exec COMMAND, or --attach DIR");
     return run(&options);

@@ -3,6 +3,7 @@
 
 #include "base/buf.h"
 #include "base/defs.h"
+#include "base/err.h"
 #include "verify/cases/cases.h"
 #include "verify/kit/verify_case.h"
 #include "verify/runner/selection.h"
@@ -102,6 +103,15 @@ dv_str dv_selection_stranger(const struct dv_verify_options *options)
         if (is_of_case(options->required[i]) && !has_some(options->kind, options->required[i]))
             return options->required[i];
     return DV_STR_NONE;
+}
+
+bool dv_verify_check_cases(const struct dv_verify_options *options, struct dv_err *err)
+{
+    dv_str stranger = dv_selection_stranger(options);
+
+    return stranger.n == 0 ||
+           dv_fail(err, DV_INVALID_ARGUMENT, "no case of %s is called \"%.*s\"; see --list",
+                   dv_verify_kind_name(options->kind), DV_FMT(stranger));
 }
 
 /* ---- for people ---- */

@@ -202,12 +202,9 @@ static bool prepare(struct dv_verify_runner *runner, struct dv_err *err)
 {
     const struct dv_verify_options *options = runner->options;
     struct sigaction action = {.sa_handler = on_signal};
-    dv_str stranger = dv_selection_stranger(options);
 
-    if (stranger.n > 0)
-        return dv_fail(err, DV_INVALID_ARGUMENT, "no case of %s is called \"%.*s\"; see --list",
-                       dv_verify_kind_name(options->kind), DV_FMT(stranger));
-    if (!dv_needs_check_hooks(options, err) || !dv_reports_check(options, err))
+    if (!dv_verify_check_cases(options, err) || !dv_needs_check_hooks(options, err) ||
+        !dv_reports_check(options, err))
         return false;
     if (!runner->release)
         return dv_fail(err, DV_INVALID_ARGUMENT, "--emulate is %s, not \"%.*s\"", dv_skew_names(),
