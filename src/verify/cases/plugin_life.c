@@ -101,7 +101,7 @@ static void connect_and_allocate(void *ctx)
 {
     const struct life *life = ctx;
     struct dv_trial *trial = life->link->trial;
-    struct dv_channel *channel = dv_driver_connect(trial, life->link->registration->endpoint);
+    struct dv_channel *channel = dv_driver_connect(trial, life->link->registration);
     struct dv_list_watch *list = dv_list_start(trial, channel);
 
     if (!dv_list_wait(list, 0, trial->wait_ms))

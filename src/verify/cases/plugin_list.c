@@ -150,7 +150,7 @@ static void run_after_reconnect(struct dv_trial *trial)
     struct dv_list_watch *list;
 
     dv_plugin_link_close(link);
-    channel = dv_driver_connect(trial, link->registration->endpoint);
+    channel = dv_driver_connect(trial, link->registration);
     list = dv_list_start(trial, channel);
     if (!dv_list_wait(list, 0, trial->wait_ms))
         dv_trial_fail(trial, "after a lost connection no list comes: %s", list->err.msg);

@@ -50,7 +50,7 @@ struct dv_dra_link *dv_dra_link_open(struct dv_trial *trial, struct dv_child *pr
     link->process = process;
     link->registration = registration;
     link->service = registration->service;
-    link->channel = dv_driver_connect(trial, registration->endpoint);
+    link->channel = dv_driver_connect(trial, registration);
     return link;
 }
 

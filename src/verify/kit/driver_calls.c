@@ -4,6 +4,7 @@
 #include "http2/http2.h"
 #include "loop/loop.h"
 #include "pb/pb.h"
+#include "verify/kit/kubelet_side.h"
 #include "verify/kit/trial.h"
 
 /* Drivers are started by cases: what is not there yet comes soon. */
@@ -35,11 +36,12 @@ static bool is_ready(void *ctx)
 }
 
 /* NULL, with the reason in `err`, when nobody answers in time. */
-static struct dv_channel *try_connect(struct dv_trial *trial, dv_str path, uint64_t timeout_ms,
-                                      struct dv_err *err)
+static struct dv_channel *try_connect(struct dv_trial *trial,
+                                      const struct dv_registration *registration,
+                                      uint64_t timeout_ms, struct dv_err *err)
 {
     struct connecting *connecting = DV_NEW(trial->arena, struct connecting);
-    const struct dv_channel_options options = {.name = DV_STR("driver"),
+    const struct dv_channel_options options = {.name = registration->name,
                                                .message_bytes_max = DV_MESSAGE_BYTES_MAX,
                                                .backoff_first_ms = BACKOFF_FIRST_MS,
                                                .backoff_max_ms = BACKOFF_MAX_MS,
@@ -48,7 +50,7 @@ static struct dv_channel *try_connect(struct dv_trial *trial, dv_str path, uint6
                                                .observer = &trial->observer};
 
     connecting->trial = trial;
-    connecting->channel = dv_channel_open(trial->loop, path, &options, err);
+    connecting->channel = dv_channel_open(trial->loop, registration->endpoint, &options, err);
     if (!connecting->channel)
         return NULL;
     if (dv_trial_wait_ms(trial, is_ready, connecting, timeout_ms, "a connection to it"))
@@ -56,15 +58,16 @@ static struct dv_channel *try_connect(struct dv_trial *trial, dv_str path, uint6
     *err = connecting->err;
     if (err->code == DV_OK)
         (void)dv_fail(err, DV_DEADLINE_EXCEEDED, "nobody answers");
-    (void)dv_wrap(err, "%.*s", DV_FMT(path));
+    (void)dv_wrap(err, "%.*s", DV_FMT(registration->endpoint));
     dv_channel_close(connecting->channel, NULL, NULL);
     return NULL;
 }
 
-struct dv_channel *dv_driver_connect(struct dv_trial *trial, dv_str path)
+struct dv_channel *dv_driver_connect(struct dv_trial *trial,
+                                     const struct dv_registration *registration)
 {
     struct dv_err err;
-    struct dv_channel *channel = try_connect(trial, path, trial->wait_ms, &err);
+    struct dv_channel *channel = try_connect(trial, registration, trial->wait_ms, &err);
 
     if (!channel)
         dv_trial_fail(trial, "the driver does not serve on the socket that it named: %s", err.msg);

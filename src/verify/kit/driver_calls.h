@@ -12,6 +12,7 @@
 
 struct ProtobufCMessage;
 struct ProtobufCMessageDescriptor;
+struct dv_registration;
 struct dv_trial;
 
 /* What the kubelet takes of a message: 16 MiB. */
@@ -20,7 +21,8 @@ struct dv_trial;
 #define DV_STREAM_BYTES_MAX (64u << 20)
 
 /* Connects to the driver's socket, and waits until it answers; fails the trial when it does not. */
-struct dv_channel *dv_driver_connect(struct dv_trial *trial, dv_str path);
+struct dv_channel *dv_driver_connect(struct dv_trial *trial,
+                                     const struct dv_registration *registration);
 void dv_driver_disconnect(struct dv_trial *trial, struct dv_channel *channel);
 
 /* One unary call, lent to the channel until is_done. */

@@ -121,7 +121,7 @@ struct dv_plugin_link *dv_plugin_link_open(struct dv_trial *trial, struct dv_chi
     link->trial = trial;
     link->process = process;
     link->registration = registration;
-    link->channel = dv_driver_connect(trial, registration->endpoint);
+    link->channel = dv_driver_connect(trial, registration);
     link->options =
         dv_driver_ask(trial, link->channel, SERVICE "GetDevicePluginOptions", &empty.base,
                       &dp_v1beta1__device_plugin_options__descriptor, trial->wait_ms, &err);

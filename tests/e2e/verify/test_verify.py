@@ -125,6 +125,19 @@ def test_a_driver_that_does_not_start_is_told_with_its_last_words(scratch):
     assert len(lines) < 20 and "explain probe" not in done.stdout
 
 
+@pytest.mark.parametrize("kind,command,case", [("dra", DRA, "unprepare.one"), ("device-plugin", PLUGIN, "allocate.one")])
+def test_the_recording_of_a_case_is_played_back(scratch, kind, command, case):
+    """It has one driver in it, by one name: somebody who has not got the driver can see what it does."""
+    code, _, reasons = verify(kind, command, scratch, "--only", case)
+    assert code == 0, reasons
+    recording = os.path.join(scratch, "played.dav")
+    os.rename(os.path.join(scratch, "kept", f"{case}.dav"), recording)
+    code, outcomes, reasons = verify(
+        kind, f"exec {DAVIT} record replay --as driver {recording} --kubelet-dir {{kubelet}}", scratch,
+        "--only", "register.in-time", *(["--only", case] if kind == "device-plugin" else []))
+    assert (code, set(outcomes.values())) == (0, {"passed"}), reasons
+
+
 def test_explain_and_mistakes_of_the_command_line(scratch):
     said = subprocess.run([DAVIT, "verify", "explain", "register.kubelet-restart"], check=True,
                           stdout=subprocess.PIPE, text=True).stdout
