@@ -19,6 +19,9 @@
 
 /* For what is left in the recorder's queue to be written. */
 #define FLUSH_MS 5000u
+/* For what davit itself has to do, which takes milliseconds: as long as the busiest machine needs.
+ */
+#define OURS_MS 30000u
 #define LOG_BYTES_MAX (8 << 20)
 #define LOG_LOOK_MS 100u
 /* What happens in the keeper's process does not wake the loop here: the keeper is asked so often.
@@ -267,9 +270,15 @@ bool dv_trial_wait(struct dv_trial *trial, bool (*is_met)(void *ctx), void *ctx,
     return dv_trial_wait_ms(trial, is_met, ctx, trial->wait_ms, what);
 }
 
+bool dv_trial_wait_ours(struct dv_trial *trial, bool (*is_met)(void *ctx), void *ctx,
+                        const char *what)
+{
+    return dv_trial_wait_ms(trial, is_met, ctx, OURS_MS, what);
+}
+
 bool dv_trial_wait_flag(struct dv_trial *trial, bool *flag, const char *what)
 {
-    return dv_trial_wait(trial, is_set, flag, what);
+    return dv_trial_wait_ours(trial, is_set, flag, what);
 }
 
 void dv_flag_set(void *ctx)

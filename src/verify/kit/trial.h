@@ -175,7 +175,12 @@ bool dv_trial_wait_ms(struct dv_trial *trial, bool (*is_met)(void *ctx), void *c
                       uint64_t timeout_ms, const char *what);
 /* Like dv_trial_wait_ms, for as long as drivers are given for what they do by themselves. */
 bool dv_trial_wait(struct dv_trial *trial, bool (*is_met)(void *ctx), void *ctx, const char *what);
-/* Waits until *flag is set, as by dv_flag_set: for callbacks that tell an end. */
+/* Waits for what davit itself has to do: however little time drivers are given, a busy machine
+ * takes longer for that. */
+bool dv_trial_wait_ours(struct dv_trial *trial, bool (*is_met)(void *ctx), void *ctx,
+                        const char *what);
+/* Like dv_trial_wait_ours, until *flag is set, as by dv_flag_set: for callbacks that tell an end.
+ */
 bool dv_trial_wait_flag(struct dv_trial *trial, bool *flag, const char *what);
 void dv_flag_set(void *ctx);
 /* Lets so much time pass, with the loop running: for what must not happen. */

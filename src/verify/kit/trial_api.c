@@ -275,7 +275,7 @@ void dv_api_open(struct dv_trial *trial)
         dv_trial_break(trial, "%s", err.msg);
     if (!open_parts(api, &err))
         dv_trial_break(trial, "cannot serve an API: %s", err.msg);
-    if (!dv_trial_wait(trial, has_namespaces, trial, "the API's own objects"))
+    if (!dv_trial_wait_ours(trial, has_namespaces, trial, "the API's own objects"))
         dv_trial_break(trial, "the API does not start");
     make_objects(trial);
 }
@@ -332,7 +332,7 @@ void dv_api_come_back(struct dv_trial *trial)
 {
     if (dv_trial_has_keeper(trial))
         dv_orders_tell(trial, DV_ORDER_BACK);
-    else if (!dv_trial_wait(trial, is_listening, trial->api, "the API server's port"))
+    else if (!dv_trial_wait_ours(trial, is_listening, trial->api, "the API server's port"))
         dv_trial_break(trial, "the API server cannot come back at its port");
 }
 
