@@ -15,7 +15,9 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "loop/loop.h"
 #include "verify/kit/api_keeper.h"
+#include "verify/kit/api_orders.h"
 #include "verify/verify.h"
 
 /* For an API to be opened, on a busy machine; and for its process to end. */
@@ -34,6 +36,8 @@ static bool lock(struct dv_attachment *attachment, struct dv_err *err)
         return dv_fail_errno(err, errno, "--attach %.*s", DV_FMT(root));
     if (flock(attachment->dir_fd, LOCK_EX | LOCK_NB) == 0)
         return true;
+    (void)close(attachment->dir_fd); /* another run's */
+    attachment->dir_fd = -1;
     return dv_fail(err, DV_FAILED_PRECONDITION,
                    "--attach %.*s: another davit verify uses this directory now", DV_FMT(root));
 }
@@ -100,38 +104,57 @@ bool dv_attachment_open(struct dv_attachment *attachment, const struct dv_trial 
     return false;
 }
 
-/* One that has ended by itself has said why: cases only see that it is gone. */
-static void print_last_words(const struct dv_attachment *attachment)
+/* One that has ended by itself has said why. */
+static bool read_last_words(const struct dv_attachment *attachment, struct dv_trial_result *result)
 {
     struct pollfd fd = {.fd = attachment->keeper_fd, .events = POLLIN};
-    struct dv_trial_result result;
 
-    if (poll(&fd, 1, 0) <= 0 || read(fd.fd, &result, sizeof(result)) != (ssize_t)sizeof(result))
-        return;
-    result.reason[sizeof(result.reason) - 1] = '\0';
-    (void)fprintf(stderr, "davit: the API ended: %s\n", result.reason);
+    if (poll(&fd, 1, 0) <= 0 || read(fd.fd, result, sizeof(*result)) != (ssize_t)sizeof(*result))
+        return false;
+    result->reason[sizeof(result->reason) - 1] = '\0';
+    return true;
+}
+
+bool dv_attachment_check(struct dv_attachment *attachment, struct dv_err *err)
+{
+    struct dv_trial_result result;
+    int status = 0;
+
+    if (attachment->keeper == 0 ||
+        waitpid(attachment->keeper, &status, WNOHANG) != attachment->keeper)
+        return true;
+    attachment->keeper = 0;
+    dv_trial_remove_file(&attachment->trial, dv_orders_path(&attachment->trial));
+    if (read_last_words(attachment, &result))
+        return dv_fail(err, DV_UNAVAILABLE, "the API ended: %s", result.reason);
+    return dv_fail(err, DV_UNAVAILABLE, "the process of the API ended by %s %d",
+                   WIFSIGNALED(status) ? "signal" : "exit status",
+                   WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 }
 
 /* It removes its socket when it is told to end; one that does not is ended by the kernel. */
 static void end_keeper(struct dv_attachment *attachment)
 {
-    int status = 0;
-
-    print_last_words(attachment);
-    if (waitpid(attachment->keeper, &status, WNOHANG) == attachment->keeper) {
-        if (WIFSIGNALED(status))
-            (void)fprintf(stderr, "davit: the process of the API ended by signal %d\n",
-                          WTERMSIG(status));
-        attachment->keeper = 0;
-        return;
-    }
     (void)kill(attachment->keeper, SIGTERM);
     for (unsigned ms = 0; waitpid(attachment->keeper, NULL, WNOHANG) == 0; ms += 2) {
         if (ms == END_MS)
             (void)kill(attachment->keeper, SIGKILL);
         (void)nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL); /* shorter is fine */
     }
+    dv_trial_remove_file(&attachment->trial, dv_orders_path(&attachment->trial));
     attachment->keeper = 0;
+}
+
+/* A worker that was killed has left it. */
+static void remove_stale_socket(const struct dv_attachment *attachment)
+{
+    const struct dv_trial *trial = &attachment->trial;
+    dv_str path = dv_str_printf(trial->arena, "%.*s/kubelet/device-plugins/kubelet.sock",
+                                DV_FMT(trial->paths.root));
+    struct dv_err err;
+
+    if (dv_socket_is_free(path, &err))
+        dv_trial_remove_file(trial, path);
 }
 
 void dv_attachment_close(struct dv_attachment *attachment)
@@ -140,8 +163,10 @@ void dv_attachment_close(struct dv_attachment *attachment)
         end_keeper(attachment);
     if (attachment->trial.arena && attachment->keeper_fd >= 0)
         (void)close(attachment->keeper_fd); /* was only read */
-    if (attachment->trial.arena && attachment->dir_fd >= 0)
+    if (attachment->trial.arena && attachment->dir_fd >= 0) {
+        remove_stale_socket(attachment);
         (void)close(attachment->dir_fd); /* the lock goes with it */
+    }
     dv_arena_free(attachment->trial.arena);
     *attachment = (struct dv_attachment){.dir_fd = -1, .keeper_fd = -1};
 }

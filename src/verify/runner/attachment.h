@@ -12,7 +12,7 @@
 
 struct dv_attachment {
     struct dv_trial trial; /* the keeper's; its arena is ours */
-    int dir_fd;            /* locked; -1: not open */
+    int dir_fd;            /* locked; -1: it is not ours */
     int keeper_fd;         /* the keeper tells by it that it serves */
     pid_t keeper;          /* 0: there is none */
 };
@@ -21,6 +21,8 @@ struct dv_attachment {
  * False: `err` says why, and nothing is left. */
 DV_CHECKED bool dv_attachment_open(struct dv_attachment *attachment, const struct dv_trial *model,
                                    struct dv_err *err);
+/* Whether the keeper, where there is one, still runs. False: `err` says how it ended. */
+DV_CHECKED bool dv_attachment_check(struct dv_attachment *attachment, struct dv_err *err);
 void dv_attachment_close(struct dv_attachment *attachment); /* zeroed memory is fine */
 
 #endif

@@ -103,8 +103,21 @@ static bool run_cases(struct dv_verify_runner *runner, struct dv_err *err)
         }
         dv_workers_attend(runner);
         print_done(runner);
+        if (!dv_attachment_check(&runner->attachment, err))
+            return false;
         if (signal_raised && dv_workers_are_idle(runner))
             return dv_fail(err, DV_CANCELLED, "interrupted by %s", strsignal(signal_raised));
+    }
+    return true;
+}
+
+/* Waits for the end of all workers; false when they have nothing to work with any more. */
+static bool await_idle(struct dv_verify_runner *runner, struct dv_err *err)
+{
+    while (!dv_workers_are_idle(runner)) {
+        dv_workers_attend(runner);
+        if (!dv_attachment_check(&runner->attachment, err))
+            return false;
     }
     return true;
 }
@@ -117,8 +130,8 @@ static bool run_probe(struct dv_verify_runner *runner, struct dv_err *err)
 
     if (!dv_worker_begin(runner, &runner->workers[0], NULL, 0, err))
         return false;
-    while (!dv_workers_are_idle(runner))
-        dv_workers_attend(runner);
+    if (!await_idle(runner, err))
+        return false;
     if (signal_raised)
         return dv_fail(err, DV_CANCELLED, "interrupted by %s", strsignal(signal_raised));
     if (result->outcome == DV_BROKEN)
@@ -246,11 +259,8 @@ static bool take_leave(struct dv_verify_runner *runner, struct dv_err *err)
 {
     if (!runner->attachment.keeper || !runner->has_facts)
         return true;
-    if (!dv_worker_begin(runner, &runner->workers[0], &dv_farewell, 0, err))
-        return false;
-    while (!dv_workers_are_idle(runner))
-        dv_workers_attend(runner);
-    return true;
+    return dv_worker_begin(runner, &runner->workers[0], &dv_farewell, 0, err) &&
+           await_idle(runner, err);
 }
 
 bool dv_verify_run(const struct dv_verify_options *options, struct dv_verify_sum *sum,
@@ -275,6 +285,7 @@ bool dv_verify_run(const struct dv_verify_options *options, struct dv_verify_sum
         runner->report.took_ms = dv_verify_now_ms() - start_ms;
         is_good = is_good && report_all(runner, sum, err);
     }
+    runner->is_ending = true;
     while (!dv_workers_are_idle(runner)) /* a failure of ours while others run */
         dv_workers_attend(runner);
     dv_attachment_close(&runner->attachment);

@@ -48,6 +48,7 @@ struct dv_verify_runner {
     size_t n_printed;
     const volatile int *signum; /* of a signal that has come: workers are told to end */
     bool is_quiet;              /* a report goes to standard output */
+    bool is_ending;             /* by a failure of ours: workers are told to end */
 };
 
 uint64_t dv_verify_now_ms(void);

@@ -212,7 +212,7 @@ static void press(const struct dv_verify_runner *runner, struct dv_worker *worke
 {
     uint64_t now = dv_verify_now_ms();
 
-    if (now < worker->deadline_ms && *runner->signum == 0)
+    if (now < worker->deadline_ms && *runner->signum == 0 && !runner->is_ending)
         return;
     if (!worker->is_told_to_end) {
         worker->is_told_to_end = true;
