@@ -123,8 +123,7 @@ _Noreturn void dv_trial_end(struct dv_trial *trial, enum dv_outcome outcome, con
         _exit(1);
     }
     trial->is_ending = true;
-    if (trial->is_stopped)
-        dv_trial_start_attached(trial); /* for the cases after this one */
+    dv_trial_revive_attached(trial); /* for the cases after this one */
     if (trial->options->teardown.n > 0 && !trial->is_keeper)
         (void)dv_child_run(trial, trial->options->teardown); /* the case is over either way */
     dv_trial_processes_end(trial);

@@ -65,6 +65,9 @@ struct dv_trial_result {
     char reason[DV_REASON_BYTES];
 };
 
+/* For commands of --setup, --teardown and --hook. */
+#define DV_COMMAND_MS 60000u
+
 /* A process that the trial has started, with all that it starts: a group of its own. */
 struct dv_child {
     struct dv_trial *trial;
@@ -127,6 +130,7 @@ struct dv_trial {
     dv_str own_socket;  /* in a directory of the user's: removed at the end; empty: none */
     bool is_keeper;     /* no case: it keeps the API for all cases (api_keeper.h) */
     bool is_stopped;    /* a driver of --attach was ended by its hook: it is started at the end */
+    bool is_between;    /* one of its hooks is at work, or was cut short */
     bool must_not_skip; /* what would skip it is a failure: --require names the case */
     bool is_ending;
 };
@@ -164,8 +168,9 @@ bool dv_trial_is_restarting(const struct dv_trial *trial);
 bool dv_trial_has_keeper(const struct dv_trial *trial);
 /* For the runner: such a driver is down when its case begins, as one of --exec is. */
 void dv_trial_stop_attached(struct dv_trial *trial);
-/* Starts one that was ended, as well as that can be done. */
-void dv_trial_start_attached(struct dv_trial *trial);
+/* At the end of a trial: starts such a driver again when it is down, as well as that can be done.
+ */
+void dv_trial_revive_attached(struct dv_trial *trial);
 
 /* ---- waiting ---- */
 
@@ -235,7 +240,8 @@ bool dv_trial_mount_small(struct dv_trial *trial, dv_str dir, size_t bytes);
 /* Fills what is left of the disk of a directory; returns the file that does it. */
 dv_str dv_trial_fill(struct dv_trial *trial, dv_str dir);
 void dv_trial_remove_file(const struct dv_trial *trial, dv_str path);
-/* Shows another boot id to drivers that are started from now on, where this user may do that. */
+/* Shows another boot id to drivers that are started from now on, where this user may do that; not
+ * to drivers of --attach. */
 void dv_trial_set_boot_id(struct dv_trial *trial);
 
 /* ---- for the files of the kit ---- */

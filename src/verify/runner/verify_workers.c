@@ -41,7 +41,8 @@
  * slices is put right within about 30 s, so that two who disagree do not keep each other busy; and
  * for a minute helper libraries trust what they wrote more than what they see. */
 #define RECOVER_MS 90000u
-/* For a worker that was told to end: it kills, unmounts and removes. */
+/* For a worker that was told to end: it kills, unmounts and removes; commands of the user come on
+ * top. */
 #define END_MS 15000u
 
 uint64_t dv_verify_now_ms(void)
@@ -207,6 +208,15 @@ static void read_result(struct dv_verify_runner *runner, struct dv_worker *worke
         finish(runner, worker);
 }
 
+/* What a worker may take for its end. */
+static uint64_t end_ms(const struct dv_trial *trial)
+{
+    uint64_t teardown_ms = trial->options->teardown.n > 0 ? DV_COMMAND_MS : 0;
+    uint64_t revival_ms = dv_trial_is_restarting(trial) ? trial->grace_ms + DV_COMMAND_MS : 0;
+
+    return END_MS + teardown_ms + revival_ms;
+}
+
 /* Tells a worker whose time is over to end; later, the kernel does. */
 static void press(const struct dv_verify_runner *runner, struct dv_worker *worker)
 {
@@ -218,7 +228,7 @@ static void press(const struct dv_verify_runner *runner, struct dv_worker *worke
         worker->is_told_to_end = true;
         worker->deadline_ms = now;
         (void)kill(worker->pid, SIGTERM);
-    } else if (now > worker->deadline_ms + END_MS) {
+    } else if (now > worker->deadline_ms + end_ms(&worker->trial)) {
         (void)kill(worker->pid, SIGKILL);
     }
 }
