@@ -85,8 +85,7 @@ static void check_watches(struct dv_trial *trial, const char *after)
     struct dv_object **slices;
     size_t n = dv_api_slices(trial, &slices);
 
-    for (size_t i = 0; i < n; i++)
-        (void)dv_object_ref(slices[i]);
+    dv_api_keep(trial, &slices, n);
     for (size_t i = 0; i < n; i++)
         (void)dv_api_delete(trial, DV_KIND_SLICE, slices[i]->meta->name);
     if (!dv_trial_wait_ms(trial, has_devices, trial, trial->recover_ms, "slices that were deleted"))

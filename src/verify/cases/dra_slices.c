@@ -178,8 +178,7 @@ static void age_slices(struct dv_trial *trial)
     struct dv_object **slices;
     size_t n = dv_api_slices(trial, &slices);
 
-    for (size_t i = 0; i < n; i++)
-        (void)dv_object_ref(slices[i]);
+    dv_api_keep(trial, &slices, n);
     for (size_t i = 0; i < n; i++) {
         const struct dv_message *message = slices[i]->kind->versions[0].message;
         struct dv_api_resource_slice *changed = DV_NEW(trial->arena, struct dv_api_resource_slice);

@@ -25,8 +25,12 @@ struct keeper {
     struct dv_stream *stream; /* of the worker; NULL: none is connected */
     struct dv_buf bytes;      /* that have come and are not served yet */
     struct dv_buf taken;      /* the order that is being done */
+    struct dv_arena *scratch; /* for that order */
     bool is_narrow;           /* the token is for one driver on one node */
 };
+
+/* The most that an answer to a worker has. */
+#define MIB_MAX (DV_ORDER_BYTES_MAX >> 20)
 
 /* ---- connections ---- */
 
@@ -86,8 +90,7 @@ static void remove_all(struct dv_trial *trial, enum dv_kind_id kind)
     struct dv_object **objects;
     size_t n = dv_api_list(trial, kind, &objects);
 
-    for (size_t i = 0; i < n; i++)
-        (void)dv_object_ref(objects[i]);
+    dv_api_keep(trial, &objects, n);
     for (size_t i = 0; i < n; i++) {
         (void)dv_api_delete(trial, kind, objects[i]->meta->name); /* gone is what we want */
         dv_object_unref(objects[i]);
@@ -119,9 +122,16 @@ static void list(struct dv_trial *trial, const struct dv_order *order,
     struct dv_object **objects;
     size_t n = dv_api_list(trial, (enum dv_kind_id)order->kind, &objects);
 
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n && !body->is_over; i++)
         dv_orders_add_object(objects[i], body);
     answer->n_objects = (uint32_t)n;
+    answer->has_failed = body->is_over;
+    if (!body->is_over)
+        return;
+    dv_buf_clear(body);
+    body->is_over = false;
+    dv_buf_printf(body, "the API has more than %u MiB of objects of the kind %.*s", MIB_MAX,
+                  DV_FMT(dv_kind((enum dv_kind_id)order->kind)->name));
 }
 
 static void request(struct dv_trial *trial, const struct dv_order *order, dv_str name, dv_str text,
@@ -153,6 +163,14 @@ static void request(struct dv_trial *trial, const struct dv_order *order, dv_str
         answer->n_objects = 1;
         dv_object_unref(object);
     }
+}
+
+/* What an order is done with lasts as long as the order, because there are fifty a second; what
+ * begins, ends or comes back lasts as long as the API. */
+static bool is_lasting(const struct dv_order *order)
+{
+    return order->verb == DV_ORDER_BEGIN || order->verb == DV_ORDER_AWAY ||
+           order->verb == DV_ORDER_BACK;
 }
 
 static void obey(struct keeper *keeper, const struct dv_order *order, dv_str name, dv_str text,
@@ -189,6 +207,7 @@ static void obey(struct keeper *keeper, const struct dv_order *order, dv_str nam
 static void serve(struct keeper *keeper)
 {
     const struct dv_stream *stream = keeper->stream;
+    struct dv_arena *arena = keeper->trial->arena;
     struct dv_order_answer answer = {0};
     DV_CLEANUP(dv_buf_fini) struct dv_buf body;
     struct dv_order order;
@@ -200,8 +219,12 @@ static void serve(struct keeper *keeper)
     memcpy(&order, keeper->taken.p, sizeof(order));
     bytes = dv_str_slice(dv_buf_str(&keeper->taken), sizeof(order), keeper->taken.n);
     dv_buf_init(&body, DV_ORDER_BYTES_MAX);
+    dv_arena_reset(keeper->scratch);
+    if (!is_lasting(&order))
+        keeper->trial->arena = keeper->scratch;
     obey(keeper, &order, dv_str_slice(bytes, 0, order.n_name),
          dv_str_slice(bytes, order.n_name, order.n_name + order.n_text), &answer, &body);
+    keeper->trial->arena = arena;
     answer.n_bytes = (uint32_t)body.n;
     if (keeper->stream && keeper->stream == stream) {
         dv_stream_write(keeper->stream, (dv_str){(const char *)&answer, sizeof(answer)});
@@ -213,6 +236,7 @@ _Noreturn void dv_keeper_run(struct dv_trial *trial)
 {
     struct keeper keeper = {
         .trial = trial,
+        .scratch = dv_arena_new(),
         .listening = {.accept = on_accept   },
         .reading = { .read = on_read, .end = on_end, .drained = on_drained}
     };

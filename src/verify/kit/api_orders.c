@@ -196,7 +196,6 @@ bool dv_orders_ask(struct dv_trial *trial, const struct dv_request *request,
     return !answer.has_failed;
 }
 
-/* Who got the objects of an earlier list may still have them: they stay until the worker ends. */
 static void take_list(struct dv_trial *trial, const struct dv_kind *kind, dv_str body,
                       size_t n_objects)
 {
@@ -205,10 +204,11 @@ static void take_list(struct dv_trial *trial, const struct dv_kind *kind, dv_str
     orders->listed = kind;
     dv_buf_clear(&orders->listed_body);
     dv_buf_add(&orders->listed_body, body);
-    orders->n_objects = n_objects;
-    orders->objects = DV_NEW_ARRAY(trial->arena, struct dv_object *, n_objects);
+    for (size_t i = 0; i < orders->objects.n; i++)
+        dv_object_unref(orders->objects.v[i]);
+    dv_vec_clear(&orders->objects);
     for (size_t i = 0; i < n_objects; i++)
-        orders->objects[i] = take_object(trial, kind, &body);
+        *dv_vec_add(&orders->objects) = take_object(trial, kind, &body);
 }
 
 size_t dv_orders_list(struct dv_trial *trial, const struct dv_kind *kind,
@@ -219,10 +219,12 @@ size_t dv_orders_list(struct dv_trial *trial, const struct dv_kind *kind,
     struct dv_order_answer answer;
     dv_str body = exchange(trial, &order, DV_STR_NONE, DV_STR_NONE, &answer);
 
+    if (answer.has_failed)
+        dv_trial_fail(trial, "%.*s", DV_FMT(body));
     if (orders->listed != kind || !dv_str_eq(dv_buf_str(&orders->listed_body), body))
         take_list(trial, kind, body, answer.n_objects);
-    *objects = DV_NEW_ARRAY(trial->arena, struct dv_object *, orders->n_objects);
-    for (size_t i = 0; i < orders->n_objects; i++) /* callers leave some out */
-        (*objects)[i] = orders->objects[i];
-    return orders->n_objects;
+    *objects = DV_NEW_ARRAY(trial->lists, struct dv_object *, orders->objects.n);
+    for (size_t i = 0; i < orders->objects.n; i++) /* callers leave some out */
+        (*objects)[i] = orders->objects.v[i];
+    return orders->objects.n;
 }

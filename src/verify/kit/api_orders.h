@@ -16,6 +16,7 @@
 
 #include "base/buf.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "resource/resource.h"
 #include "verify/kit/trial.h"
 #include "verify/kit/trial_api.h"
@@ -65,8 +66,7 @@ struct dv_orders {
     /* The newest list: while nothing changes it is asked for again and again, and is the same. */
     const struct dv_kind *listed; /* NULL: there was none */
     struct dv_buf listed_body;
-    struct dv_object **objects;
-    size_t n_objects;
+    DV_VEC(struct dv_object *) objects;
 };
 
 /* The path of the keeper's socket, in the arena. */

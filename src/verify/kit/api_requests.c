@@ -126,9 +126,12 @@ size_t dv_api_list(struct dv_trial *trial, enum dv_kind_id id, struct dv_object 
     struct dv_api_status *failure;
     struct dv_list_page page;
 
+    if (!trial->lists)
+        trial->lists = dv_arena_new();
+    dv_arena_reset(trial->lists);
     if (dv_trial_has_keeper(trial))
         return dv_orders_list(trial, kind, objects);
-    if (!dv_embedded_list(trial->api->embedded, &query, trial->arena, &page, &failure))
+    if (!dv_embedded_list(trial->api->embedded, &query, trial->lists, &page, &failure))
         dv_trial_break(trial, "the API does not list: %.*s", DV_FMT(failure->message));
     for (size_t i = 0; i < page.n_objects; i++)
         (void)dv_object_unpack(page.objects[i]); /* one that nobody looked at is packed */
@@ -149,6 +152,15 @@ size_t dv_api_slices(struct dv_trial *trial, struct dv_object ***slices)
             (*slices)[n++] = (*slices)[i];
     }
     return n;
+}
+
+void dv_api_keep(struct dv_trial *trial, struct dv_object ***objects, size_t n)
+{
+    struct dv_object **kept = DV_NEW_ARRAY(trial->arena, struct dv_object *, n);
+
+    for (size_t i = 0; i < n; i++)
+        kept[i] = dv_object_ref((*objects)[i]);
+    *objects = kept;
 }
 
 size_t dv_api_n_devices(struct dv_trial *trial)

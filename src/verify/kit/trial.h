@@ -107,6 +107,7 @@ struct dv_trial {
     const struct dv_skew *release;
     struct dv_facts facts;
     struct dv_arena *arena;
+    struct dv_arena *lists; /* the newest list of the API: waiting asks for one after the other */
     struct dv_loop *loop;
     struct dv_trial_paths paths;
     dv_str node;

@@ -77,10 +77,13 @@ bool dv_api_update(struct dv_trial *trial, const struct dv_object *object, const
                    dv_str *failure);
 bool dv_api_delete(struct dv_trial *trial, enum dv_kind_id kind, dv_str name);
 
-/* All of a kind, borrowed until the loop's next turn, in the arena. */
+/* All of a kind. They and the list are borrowed until the loop's next turn, or the next list. */
 size_t dv_api_list(struct dv_trial *trial, enum dv_kind_id kind, struct dv_object ***objects);
-/* The slices of the driver under test, borrowed until the loop's next turn, in the arena. */
+/* The slices of the driver under test, borrowed as of dv_api_list. */
 size_t dv_api_slices(struct dv_trial *trial, struct dv_object ***slices);
+/* Keeps what was listed, with a reference each and the list in the arena: for who changes one after
+ * the other. */
+void dv_api_keep(struct dv_trial *trial, struct dv_object ***objects, size_t n);
 /* Devices in them. */
 size_t dv_api_n_devices(struct dv_trial *trial);
 
