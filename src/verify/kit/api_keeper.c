@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "base/defs.h"
 #include "base/err.h"
+#include "base/file.h"
 #include "base/str.h"
 #include "cluster/cluster.h"
 #include "loop/loop.h"
@@ -17,6 +18,7 @@
 
 /* It waits for orders as long as there are workers: the runner ends it. */
 #define WAIT_MS 3600000u
+#define EARLIER_BYTES_MAX 4096u
 
 struct keeper {
     struct dv_trial *trial;
@@ -97,6 +99,38 @@ static void remove_all(struct dv_trial *trial, enum dv_kind_id kind)
     }
 }
 
+/* Slices of the driver and the node that an earlier run was about, if that was another driver or
+ * node: nobody else removes them, and they would count as foreign ones of this driver. */
+static void forget_earlier(struct dv_trial *trial)
+{
+    dv_str path = dv_str_printf(trial->arena, "%.*s/driver", DV_FMT(trial->paths.root));
+    dv_str now = dv_str_printf(trial->arena, "%s\n%.*s\n", trial->facts.name, DV_FMT(trial->node));
+    dv_str earlier = DV_STR_NONE;
+    dv_str driver = DV_STR_NONE;
+    dv_str node = DV_STR_NONE;
+    struct dv_object **slices;
+    struct dv_err err;
+    size_t n;
+
+    if (dv_trial_has_file(trial, path) &&
+        !dv_file_read(path, EARLIER_BYTES_MAX, trial->arena, &earlier, &err))
+        dv_trial_break(trial, "%s", err.msg);
+    if (dv_str_eq(earlier, now))
+        return;
+    (void)(dv_str_split(&earlier, '\n', &driver) && dv_str_split(&earlier, '\n', &node));
+    n = dv_api_list(trial, DV_KIND_SLICE, &slices);
+    dv_api_keep(trial, &slices, n);
+    for (size_t i = 0; i < n; i++) {
+        const struct dv_api_resource_slice *slice = slices[i]->value;
+
+        if (dv_str_eq(slice->spec.driver, driver) && dv_str_eq(slice->spec.node_name, node))
+            (void)dv_api_delete(trial, DV_KIND_SLICE, slices[i]->meta->name); /* gone is fine */
+        dv_object_unref(slices[i]);
+    }
+    if (!dv_file_replace(path, now, 0644, &err))
+        dv_trial_break(trial, "%s", err.msg);
+}
+
 /* The case before may have ended anywhere. The probe has a token for everything, to learn the
  * driver's name; the driver sees the change to a narrow one as an API server that was restarted. */
 static void begin(struct keeper *keeper, const struct dv_order *order)
@@ -107,6 +141,7 @@ static void begin(struct keeper *keeper, const struct dv_order *order)
     dv_api_disturb(trial, 0, 0);
     if (trial->facts.name[0] && !keeper->is_narrow) {
         keeper->is_narrow = true;
+        forget_earlier(trial);
         dv_api_go_away(trial);
         dv_api_renew_token(trial);
     }

@@ -1,18 +1,22 @@
 #include "verify/runner/attachment.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/defs.h"
 #include "base/err.h"
 #include "base/str.h"
 #include "loop/loop.h"
@@ -40,6 +44,68 @@ static bool lock(struct dv_attachment *attachment, struct dv_err *err)
     attachment->dir_fd = -1;
     return dv_fail(err, DV_FAILED_PRECONDITION,
                    "--attach %.*s: another davit verify uses this directory now", DV_FMT(root));
+}
+
+static bool is_known(const char *name, const char *const *known, size_t n_known)
+{
+    for (size_t i = 0; i < n_known; i++)
+        if (dv_str_starts_with(dv_str_from_c(name), dv_str_from_c(known[i])))
+            return true;
+    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
+/* Whether a file is the directory of --dir, which may be in that of --attach. */
+static bool is_kept(const struct dv_trial *trial, int dir_fd, const char *name)
+{
+    struct stat found;
+    struct stat kept;
+
+    return fstatat(dir_fd, name, &found, 0) == 0 &&
+           stat(dv_str_to_c(trial->options->dir, trial->arena), &kept) == 0 &&
+           found.st_dev == kept.st_dev && found.st_ino == kept.st_ino;
+}
+
+/* The first file in a directory of DIR whose name does not begin as one of those known; empty:
+ * there is none, or no such directory. */
+static dv_str find_other(struct dv_trial *trial, const char *name, const char *const *known,
+                         size_t n_known)
+{
+    dv_str path = dv_str_printf(trial->arena, "%.*s%s", DV_FMT(trial->paths.root), name);
+    DIR *dir = opendir(dv_str_to_c(path, trial->arena));
+    dv_str found = DV_STR_NONE;
+    const struct dirent *entry;
+
+    while (dir && found.n == 0 && (entry = readdir(dir)))
+        if (!is_known(entry->d_name, known, n_known) && !is_kept(trial, dirfd(dir), entry->d_name))
+            found = dv_str_printf(trial->arena, "%.*s/%s", DV_FMT(path), entry->d_name);
+    if (dir)
+        (void)closedir(dir); /* was only read */
+    return found;
+}
+
+/* Cases remove what is in device-plugins, as a kubelet does that starts, and for a reboot what is
+ * in cdi and run: a directory that may be somebody else's is left alone. One with a kubeconfig has
+ * been used before, and whether that is ours is seen when it is read. */
+static bool check_owner(struct dv_attachment *attachment, struct dv_err *err)
+{
+    static const char *const of_kubelet[] = {"device-plugins", "plugins_registry", "plugins"};
+    static const char *const of_root[] = {"kubelet", "cdi", "run", "state", "api.db"};
+    struct dv_trial *trial = &attachment->trial;
+    dv_str root = trial->paths.root;
+    dv_str other = find_other(trial, "/kubelet", of_kubelet, DV_COUNT(of_kubelet));
+
+    if (!dv_trial_has_file(trial, dv_str_printf(trial->arena, "%.*s/kubeconfig", DV_FMT(root)))) {
+        if (other.n == 0)
+            other = find_other(trial, "", of_root, DV_COUNT(of_root));
+        if (other.n == 0 && trial->options->kind == DV_VERIFY_DRA)
+            other = find_other(trial, "/cdi", NULL, 0);
+        if (other.n == 0)
+            other = find_other(trial, "/run", NULL, 0);
+    }
+    return other.n == 0 || dv_fail(err, DV_FAILED_PRECONDITION,
+                                   "--attach %.*s: %.*s is not of davit verify, which needs a "
+                                   "directory of its own",
+                                   DV_FMT(root), DV_FMT(other));
 }
 
 static _Noreturn void keep(struct dv_attachment *attachment, pid_t parent)
@@ -98,6 +164,7 @@ bool dv_attachment_open(struct dv_attachment *attachment, const struct dv_trial 
     *attachment = (struct dv_attachment){.trial = *model, .dir_fd = -1, .keeper_fd = -1};
     attachment->trial.is_keeper = true;
     if (dv_trial_root_choose(&attachment->trial, err) && lock(attachment, err) &&
+        check_owner(attachment, err) &&
         (model->options->kind != DV_VERIFY_DRA || start_keeper(attachment, err)))
         return true;
     dv_attachment_close(attachment);
