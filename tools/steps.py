@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -87,20 +88,28 @@ class Report:
                     self.say("    still at it: " + ", ".join(
                         f"{name} ({now - start:.0f} s)" for name, start in self.running.items()))
 
+    @contextmanager
+    def under_way(self, name):
+        """What goes on meanwhile is told of."""
+        with self.lock:
+            self.running[name] = time.monotonic()
+        try:
+            yield
+        finally:
+            with self.lock:
+                del self.running[name]
+
     def step(self, name, action, *args, is_counted=True):
         """Returns whether nothing failed."""
         LOGS.mkdir(parents=True, exist_ok=True)
         path = LOGS / (re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") + ".log")
         start = time.monotonic()
-        with self.lock:
-            self.running[name] = start
-        with open(path, "w", encoding="utf-8", errors="replace") as log:
+        with self.under_way(name), open(path, "w", encoding="utf-8", errors="replace") as log:
             try:
                 tally = action(log, *args) or Tally(passed=1 if is_counted else 0)
             except Failed as failure:
                 tally = Tally(failed=1, note=str(failure))
         with self.lock:
-            del self.running[name]
             self.tell(name, path, tally, time.monotonic() - start)
             if tally.again:
                 self.again.append((f"{name} again, alone", tally.again))
