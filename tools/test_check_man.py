@@ -73,7 +73,7 @@ PAGES = {
 	The node.
 
 *davit-cdi*(1)
-	Specs.
+	CDI specs.
 
 # OPTIONS
 
@@ -137,11 +137,12 @@ CAN_RENDER = unittest.skipUnless(shutil.which("scdoc") and shutil.which("man"),
 
 
 class CheckMan(unittest.TestCase):
-    def findings(self, pages=None, settings=SETTINGS, renders=False, built=PAGES):
+    def findings(self, pages=None, settings=SETTINGS, renders=False, built=PAGES, guide=""):
         with tempfile.TemporaryDirectory() as folder:
             tree = Path(folder)
             (tree / "docs/man").mkdir(parents=True)
             (tree / "packaging").mkdir()
+            (tree / "docs/guide.md").write_text(guide, encoding="utf-8")
             (tree / "packaging/davitd.yaml").write_text(settings, encoding="utf-8")
             (tree / "docs/man/meson.build").write_text(str([*built, *(pages or {})]),
                                                        encoding="utf-8")
@@ -177,7 +178,24 @@ class CheckMan(unittest.TestCase):
 
     def test_a_verb_that_davit_1_does_not_list(self):
         self.expect("does not have davit-cdi",
-                    **self.changed("davit.1", "*davit-cdi*(1)\n\tSpecs.\n\n", ""))
+                    **self.changed("davit.1", "*davit-cdi*(1)\n\tCDI specs.\n\n", ""))
+
+    def test_another_summary_in_davit_1(self):
+        self.expect('davit.1.scd: says "Specs." of cdi, and the help "CDI specs."',
+                    **self.changed("davit.1", "\tCDI specs.", "\tSpecs."))
+
+    def test_a_guide_shows_commands_that_there_are(self):
+        self.expect(guide="`davit get pods -o json` prints, and davit gut is prose:\n\n```\n"
+                          "$ davit get a \\\n    --wait=true    what --nothing of it is\n"
+                          "$ davit get 'davit get --quoted' -- --of-others\n```\n")
+
+    def test_a_guide_shows_what_there_is_not(self):
+        self.expect("docs/guide.md: shows davit gut", "docs/guide.md: shows davit get --wiat",
+                    guide="```\n$ davit gut\n```\nor `davit get --wiat`\n")
+
+    def test_an_example_shows_what_there_is_not(self):
+        self.expect("davit-get.1.scd: shows davit get -x", pages={
+            "davit-get.1": PAGES["davit-get.1"] + "# EXAMPLES\n\n```\ndavit get pods -x\n```\n"})
 
     def test_a_page_that_is_not_built(self):
         self.expect("davitd.8.scd: is not in docs/man/meson.build",

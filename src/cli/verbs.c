@@ -298,7 +298,7 @@ const struct dv_cli_verb dv_verbs[] = {
      "objects of the API, as a table or whole",
      get_help, "output everywhere select w managed here", dv_cmd_get, DV_PEER_API},
     {"watch", "KIND [NAME]",
-     "get -w: objects, and every change of them",
+     "objects, and every change of them: get -w",
      watch_help, "output everywhere select managed", dv_cmd_watch, DV_PEER_API},
     {"wait", "KIND NAME... | KIND/NAME... | KIND -l LABELS",
      "until objects are as they shall be",
@@ -394,7 +394,7 @@ const struct dv_cli_verb dv_verbs[] = {
      "the version, and what it was built with",
      version_help, "version", dv_cmd_version, DV_PEER_NONE},
     {"help", "[VERB]",
-     "this, or more about a verb",
+     "the verbs, or more about one",
      "", "", dv_cmd_help, DV_PEER_NONE},
 };
 /* clang-format on */
