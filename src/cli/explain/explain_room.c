@@ -15,6 +15,16 @@ static bool is_over(const struct dv_api_pod *pod)
            dv_str_eq(pod->status.phase, DV_STR("Failed"));
 }
 
+/* Whether any node tells what it has. A dump may be without statuses; where some nodes have one,
+ * the others have nothing to give, as the scheduler sees it. */
+static bool are_told(const struct dv_cli_things *nodes)
+{
+    for (size_t i = 0; i < nodes->n; i++)
+        if (((const struct dv_api_node *)nodes->v[i]->value)->status.n_allocatable > 0)
+            return true;
+    return false;
+}
+
 void dv_cli_rooms_read(struct dv_cli_rooms *rooms, struct dv_cli_world *world)
 {
     const struct dv_cli_things *nodes = &world->of[DV_KIND_NODE];
@@ -23,19 +33,12 @@ void dv_cli_rooms_read(struct dv_cli_rooms *rooms, struct dv_cli_world *world)
 
     *rooms = (struct dv_cli_rooms){.world = world};
     dv_sched_resources_init(&rooms->resources);
+    if (!are_told(nodes))
+        return;
     dv_map_init(&places);
     rooms->v = DV_NEW_ARRAY(world->arena, struct dv_sched_room, nodes->n);
     for (size_t i = 0; i < nodes->n; i++) {
-        const struct dv_api_node *node = nodes->v[i]->value;
-
-        if (node->status.n_allocatable == 0) { /* a node that says nothing of itself */
-            dv_cli_rooms_fini(rooms);
-            rooms->n = 0;
-            dv_sched_resources_init(&rooms->resources);
-            dv_map_fini(&places);
-            return;
-        }
-        dv_sched_room_read(&rooms->v[rooms->n++], &rooms->resources, node);
+        dv_sched_room_read(&rooms->v[rooms->n++], &rooms->resources, nodes->v[i]->value);
         (void)dv_map_set(&places, nodes->v[i]->name, &rooms->v[i]);
     }
     for (size_t i = 0; i < pods->n; i++) {

@@ -62,7 +62,7 @@ def rows(text, header):
 def test_the_guide_shows_what_is_printed(offline, short_dir):
     shutil.copy(DUMP, short_dir)
     with open(GUIDE, encoding="utf-8") as file:
-        shown = re.findall(r"```\n\$ davit (.*)\n((?:(?!```).*\n)*)```\n", file.read())
+        shown = re.findall(r"```\n\$ davit (.*)\n((?:(?!```|\$).*\n)+)```\n", file.read())
     assert len(shown) == 5
     for command, output in shown:
         assert offline.run(*command.split()).stdout == output, command
@@ -370,6 +370,18 @@ def test_every_reason_of_a_pod(offline, pod, why):
     assert done.returncode == 3 and f"ml/p   {why}" in done.stdout, done
     done = offline.run("explain", "pod", "p", "-n", "ml", "-f", "-", stdin=text)
     assert done.returncode == 3 and why in done.stdout, done
+
+
+def test_a_node_without_a_status_silences_no_other(offline):
+    """To a scheduler it has room for nothing; the sentence about the others stays."""
+    bare = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a-bare"}}
+    text = fleet(bare, gpus("a-bare"), gpu_claim("c"), waiting_pod("p", {"cpu": "64"}),
+                 waiting_pod("q", resourceClaims=[{"name": "x", "resourceClaimName": "c"}]), n_nodes=1, n_allocated=1)
+    done = offline.run("explain", "-f", "-", stdin=text)
+    assert done.returncode == 3 and "ml/p   pod wants cpu: 64, most on a node is 16 (n1)" in done.stdout, done
+    assert "ml/q   can be allocated now, on n1" in done.stdout, done
+    done = offline.run("explain", "pod", "p", "-n", "ml", "-f", "-", stdin=text)
+    assert done.returncode == 3 and "pod wants cpu: 64" in done.stdout, done
 
 
 def test_what_waits_for_nothing(offline):
