@@ -45,10 +45,14 @@ class Bundle:
         with open(self.config_path, encoding="utf-8") as file:
             return json.load(file)
 
-    def run(self, line):
+    def set_line(self, line):
+        """What it runs, without a terminal."""
         config = self.config
         config["process"]["terminal"] = False
         config["process"]["args"] = ["sh", "-c", line]
         with open(self.config_path, "w", encoding="utf-8") as file:
             json.dump(config, file)
+
+    def run(self, line):
+        self.set_line(line)
         return run("runc", "run", "--bundle", self.path, f"davit-{uuid.uuid4()}")

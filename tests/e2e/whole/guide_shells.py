@@ -5,7 +5,11 @@ it follows two blanks. A block whose commands need what no test machine has is m
 above it:
 
     <!-- not run by tests: it needs ... -->
+
+What looks like a command and has no prompt is found by `unprompted`: nothing that a reader would type escapes.
 """
+
+import glob
 
 import os
 import re
@@ -21,8 +25,18 @@ END = "-- the end --"
 BLOCK = re.compile(r"^(?:<!-- not run by tests: (.+) -->\n)?```(\w*)\n(.*?)^```$", re.M | re.S)
 
 
+# What a line begins with that a reader would type.
+TYPED = re.compile(r"\s*(?:[$#] )?(?:sudo )?(?:\./dev|davit|davitd|kubectl|ctr|crictl|skopeo|podman|docker|runc|systemctl|systemd-run|"
+                   r"apt|apt-get|meson|ninja|cc|gcc|curl|export|mkdir|mv|cp|rm|source|unshare|gdb|git)(?= )(?! *[-=]+>)")
+
+
+def names():
+    """All pages whose commands tests run."""
+    return ["README.md", *sorted(os.path.basename(path) for path in glob.glob(os.path.join(ROOT, "docs/*.md")))]
+
+
 def read(name):
-    with open(os.path.join(ROOT, "docs", name), encoding="utf-8") as page:
+    with open(os.path.join(ROOT, "" if name == "README.md" else "docs", name), encoding="utf-8") as page:
         return page.read()
 
 
@@ -38,6 +52,20 @@ def prompts(name):
             continue
         for machine, line in re.findall(r"^(?:(\w+) +)?[$#] (\S.*)$", re.sub(r" *\\\n\s*", " ", text), re.M):
             yield reason, machine, re.split(r"\s{2,}", line)[0]
+
+
+def unprompted(name):
+    """Lines of blocks that are commands, and stand behind no prompt where tests would see them."""
+    text = read(name)
+    shown = [block for reason, kind, block in BLOCK.findall(text) if not reason and kind in ("", "sh", "bash", "console", "shell")]
+    shown += re.findall(r"(?:^ {4}\S.*\n)+", BLOCK.sub("", text), re.M)
+    for block in shown:
+        has_prompt = False  # what follows one may be what the command prints
+        for line in block.splitlines():
+            is_prompt = re.match(r"(?:\w+ +)?[$#] \S", line)
+            has_prompt = has_prompt or is_prompt
+            if not is_prompt and TYPED.match(line) and (not has_prompt or re.match(r"\s*[$#] ", line)):
+                yield line
 
 
 def commands(name):

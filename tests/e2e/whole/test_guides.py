@@ -1,12 +1,11 @@
 """The guides' commands, run from the guides' own text. Every command of every guide is run here or in a test that is
 named, or there is a reason why not: a new one is noticed."""
 
-import glob
 import os
 import re
 
 import pytest
-from guide_shells import ROOT, WAIT_S, Shell, commands, files, left_out, read
+from guide_shells import ROOT, WAIT_S, Shell, commands, files, left_out, names, read, unprompted
 from peers import folder_of
 from procs import until
 
@@ -14,15 +13,16 @@ pytestmark = pytest.mark.release
 
 # Run elsewhere, or not: why.
 ELSEWHERE = {
+    "README.md": "tests/e2e/whole/test_tour.py is ./dev run; ./dev test is what runs this",
     "run.md": "tests/e2e/engines/test_run_guide.py",
-    "explain.md": "tests/e2e/cli/test_davit_explain.py",
+    "explain.md": "tests/e2e/whole/test_guides_apart.py; what is printed: tests/e2e/cli/test_davit_explain.py",
     **{name: "tests/e2e/whole/test_guides_apart.py" for name in
-       ("build.md", "cluster.md", "drivers.md", "record.md", "verify.md")},
-    "run-pods.md": "below, on a runtime of the test's own; containers that others start are tests/e2e/cdi/test_inject_pod.py",
+       ("build.md", "cluster.md", "drivers.md", "policy.md", "record.md", "verify.md", "workloads.md")},
+    "run-pods.md": "below, on a runtime of the test's own; containers that others start: tests/e2e/whole/test_guides_apart.py",
 }
 # How many commands a page says that no test runs.
-LEFT_OUT = {"build.md": 1, "cluster.md": 1, "operate.md": 2}
-HERE = ["device-plugin.md", "dra-driver.md", "embed.md", "offer.md", "write-a-driver.md"]
+LEFT_OUT = {"build.md": 1, "cluster.md": 1, "operate.md": 2, "run-pods.md": 1}
+HERE = ["device-plugin.md", "dra-driver.md", "embed.md", "offer.md", "ui.md", "write-a-driver.md"]
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_a_pod_runs_as_the_guide_says(containerd, short_dir):
         file.write(text)
     todo = [command for command in commands("run-pods.md") if "reader -c main" not in command]
     todo = todo[:todo.index("davit devices") + 1]
-    assert len(todo) == 8
+    assert len(todo) == 9
     try:
         for command in ("davitd --node-name here &", f"{build}/drivers/davit-sample-device-plugin --resource example.com/port"
                         f" --virtual 2 --env PORTS --kubelet-dir {short_dir}/k &"):
@@ -75,6 +75,9 @@ def test_a_pod_runs_as_the_guide_says(containerd, short_dir):
                 command = f"timeout 2 {command} || [ $? = 124 ]"  # it goes on until Ctrl-C
             if "-it" in command:
                 command = command.replace("-it", "-i") + " </dev/null"  # there is no terminal here
+            if command.startswith("ctr "):
+                command = f"CONTAINERD_ADDRESS={containerd.socket} {command}".replace(
+                    "FILE.tar", os.path.join(containerd.folder, "image.tar"))
             if command.startswith("ls /var/log/containers"):
                 continue  # of the whole machine
             status, output = shell.run(command)
@@ -91,19 +94,23 @@ def test_a_pod_runs_as_the_guide_says(containerd, short_dir):
 
 
 def test_every_guide_is_replayed_or_says_where():
-    names = {os.path.basename(path) for path in glob.glob(os.path.join(ROOT, "docs/*.md"))}
-    with_commands = {name for name in names if commands(name)}
+    with_commands = {name for name in names() if commands(name)}
     assert with_commands == set(HERE) | set(ELSEWHERE)
-    assert {name: len(left_out(name)) for name in names if left_out(name)} == LEFT_OUT
+    assert {name: len(left_out(name)) for name in names() if left_out(name)} == LEFT_OUT
     for text in ELSEWHERE.values():
         for path in re.findall(r"tests/[\w/]+(?:\.py)?", text):
             assert os.path.exists(os.path.join(ROOT, path)), path
 
 
+@pytest.mark.parametrize("name", names())
+def test_every_command_stands_behind_a_prompt(name):
+    """Or nothing above would see it."""
+    assert list(unprompted(name)) == []
+
+
 def test_guides_show_the_files_that_they_name():
     """`-f pod.yaml` in a guide is a file that it shows, or one of the tree."""
-    for path in glob.glob(os.path.join(ROOT, "docs/*.md")):
-        name = os.path.basename(path)
+    for name in set(names()) - {"README.md"}:  # which shows what the tour prints
         shown = {file for file, _ in files(name)}
         text = read(name)
         for file in re.findall(r"(?:apply -f|admit -f|--claim) ([\w./-]+\.yaml)", text):

@@ -1,5 +1,5 @@
 """Guides whose commands need more than one shell on one machine: two machines, a namespace of mounts, a build folder, a
-recording, drivers that are proved. They are run from the guides' own text; what stands for a reader's own thing is here."""
+recording, a runtime, a pod that waits, drivers that are proved. They are run from the guides' own text; what stands for a reader's own thing is here."""
 
 import json
 import os
@@ -9,7 +9,8 @@ import subprocess
 
 import pytest
 import yaml
-from guide_shells import ROOT, WAIT_S, Shell, commands, files, prompts
+from bundles import Bundle
+from guide_shells import ROOT, WAIT_S, Shell, commands, files, prompts, read
 from peers import folder_of
 from procs import until
 
@@ -169,6 +170,101 @@ def test_a_driver_finds_the_api_as_in_a_pod(shells):
           lambda: log_of(shell))
 
 
+# ---- explain.md ----
+
+WAITING = """\
+{apiVersion: v1, kind: Namespace, metadata: {name: ml}}
+---
+{apiVersion: resource.k8s.io/v1, kind: DeviceClass, metadata: {name: gpu}}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: train-0, namespace: ml}
+spec: {devices: {requests: [{name: gpus, exactly: {deviceClassName: gpu, count: 2}}]}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: train-0, namespace: ml}
+spec:
+  containers: [{name: c, image: i}]
+  resourceClaims: [{name: gpus, resourceClaimName: train-0}]
+"""
+
+
+def test_what_waits_is_explained_on_the_server_and_from_a_dump(shells):
+    shell = shells("m")
+    os.symlink(os.path.join(BUILD, "davit"), os.path.join(shell.bin, "kubectl-davit"))
+    must(shell, "davitd --node-name here &")
+    shell.settle("davitd")
+    with open(os.path.join(shell.folder, "waiting.yaml"), "w", encoding="utf-8") as file:
+        file.write(WAITING)
+    must(shell, "davit apply -f waiting.yaml")
+    todo = commands("explain.md")
+    # What follows is about a dump that is shown: tests/e2e/cli/test_davit_explain.py
+    todo = todo[:todo.index("davit explain claim train-0 -n ml -f dump.yaml") + 1]
+    assert len(todo) == 9
+    for command in todo:
+        if command.endswith("--watch"):
+            command = f"timeout 2 {command}"  # until it is allocated, which it never is
+        status, shown = shell.run(command)
+        if command.startswith("kubectl get"):
+            assert status == 0, (command, shown)
+        else:
+            assert status in ((124,) if "--watch" in command else (3, 1) if "kubectl" in command else (3,)), (command, shown)
+            assert "train-0" in shown and re.search("gpus: (2 wanted|there are no devices)", shown), (command, shown)
+
+
+# ---- policy.md ----
+
+def test_a_policy_is_read(shells):
+    shell = shells("m")
+    start, = commands("policy.md")
+    path = os.path.join(shell.folder, "policy.yaml")
+    with open(os.path.join(ROOT, "examples/policy.yaml"), encoding="utf-8") as example, \
+            open(path, "w", encoding="utf-8") as file:
+        leases, = re.findall(r"^```yaml\n(leases:.*?)^```$", read("policy.md"), re.M | re.S)
+        # The groups of the page are not on every machine.
+        file.write(example.read() + re.sub(r"group: \w+", "group: 0", leases))
+    must(shell, start.replace("/etc/davit/policy.yaml", path))
+    shell.settle("davitd")
+    must(shell, "your-device-plugin &")
+    until(lambda: re.search(r"example\.com/gpu +DevicePlugin +registered", shell.davit("plugins").stdout), WAIT_S,
+          lambda: log_of(shell))
+    assert re.search(r"example\.com/gpu .* warned ", shell.davit("plugins").stdout), shell.davit("plugins").stdout
+
+
+# ---- run-pods.md ----
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="containers are root's")
+@pytest.mark.skipif(not shutil.which("runc"), reason="needs runc")
+def test_containers_that_others_start_are_told(shells):
+    shell = shells("m")
+    shell.program("runc", f'{shutil.which("runc")} --root {shell.folder}/runc "$@"')
+    must(shell, "davitd --node-name here &")
+    shell.settle("davitd")
+    must(shell, f"{BUILD}/drivers/davit-sample-device-plugin --resource example.com/port --virtual 2 --env PORTS"
+                f" --kubelet-dir {shell.folder}/k &")
+    until(lambda: "registered" in shell.davit("plugins").stdout, WAIT_S, lambda: log_of(shell))
+    with open(os.path.join(shell.folder, "pod.yaml"), "w", encoding="utf-8") as file:
+        file.write(dict(files("run-pods.md"))["pod.yaml"])
+    must(shell, "davit apply -f pod.yaml")
+    until(lambda: "NoContainerRuntime" in must(shell, "davit get pods"), WAIT_S, lambda: must(shell, "davit get pods"))
+    bundle = Bundle(f"{shell.folder}/r/bundle")
+    bundle.set_line("while :; do read -t 1000 nothing; done")
+    todo = commands("run-pods.md")
+    todo = todo[todo.index("davit options reader -c main"):]
+    assert len(todo) == 5
+    try:
+        for command in todo[:-1]:
+            must(shell, command + (" >/dev/null 2>&1 </dev/null" if "runc run" in command else ""))
+        until(lambda: "Running" in must(shell, "davit get pods"), WAIT_S, lambda: must(shell, "davit get pods"))
+        assert must(shell, "runc exec reader sh -c 'echo $PORTS' </dev/null") == "virtual-0\n"
+    finally:
+        shell.run("runc delete --force reader")
+    must(shell, todo[-1])
+    until(lambda: "Running" not in must(shell, "davit get pods"), WAIT_S, lambda: must(shell, "davit get pods"))
+
+
 # ---- record.md ----
 
 def prepare_a_claim(shell):
@@ -209,6 +305,40 @@ def test_a_driver_is_recorded_shown_and_played_back(shells):
     until(lambda: re.search(r"gpu\.example\.com.*registered", other.davit("plugins").stdout), WAIT_S, lambda: log_of(shell))
     status, shown = shell.run(placed(as_driver).replace("/tmp/kubelet", f"{shell.folder}/none"))
     assert status == 1 and "--kubelet-dir is not that of a davitd or a kubelet" in shown, shown
+
+
+# ---- workloads.md ----
+
+def test_a_daemon_set_is_rolled_out_and_back(containerd, shells):
+    shell = shells("m", cri=f"unix://{containerd.socket}")
+    text = dict(files("workloads.md"))["driver.yaml"]
+    assert "image: registry.example/driver:1}" in text
+    # The image that is there, and a program that is in it.
+    text = text.replace("image: registry.example/driver:1}",
+                        f"image: {containerd.image}, command: [sh, -c, 'echo one; exec sleep 1000']}}")
+    path = os.path.join(shell.folder, "driver.yaml")
+
+    def write(what):
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(what)
+
+    write(text.replace("      containers:", "      terminationGracePeriodSeconds: 1\n      containers:"))
+    must(shell, "davitd --node-name here &")
+    shell.settle("davitd")
+    apply, status, logs, undo, delete = commands("workloads.md")
+    must(shell, apply)
+    must(shell, f"{status} --timeout=60s")
+    until(lambda: must(shell, logs) == "one\n", WAIT_S, lambda: must(shell, logs))
+    with open(path, encoding="utf-8") as file:
+        write(file.read().replace("echo one", "echo two"))
+    must(shell, apply)
+    must(shell, f"{status} --timeout=60s")
+    until(lambda: must(shell, logs) == "two\n", WAIT_S, lambda: must(shell, logs))
+    must(shell, undo)
+    must(shell, f"{status} --timeout=60s")
+    until(lambda: must(shell, logs) == "one\n", WAIT_S, lambda: must(shell, logs))
+    must(shell, f"{delete} --timeout=60s")
+    until(lambda: "No resources" in must(shell, "kubectl get pods"), WAIT_S, lambda: must(shell, "kubectl get pods"))
 
 
 # ---- verify.md ----
