@@ -1,6 +1,7 @@
 /* cmd_ui.c - a link to davitd's page that signs in. Its token is good for two minutes, and the page
  * changes it for one of its own as the first thing it does: whoever finds the link later finds
  * nothing. */
+#include <fcntl.h>
 #include <spawn.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -21,15 +22,21 @@ static bool has_screen(void)
     return geteuid() != 0 && (getenv("DISPLAY") || getenv("WAYLAND_DISPLAY"));
 }
 
-/* Opens the link; what the browser says about it is not ours. */
+/* Opens the link. The browser may be a child of what is started: it lives on, and must not hold the
+ * output on which somebody waits for the link, nor write to it. */
 static void open_link(dv_str link, struct dv_arena *arena)
 {
     char program[] = "xdg-open";
     char *argv[] = {program, (char *)(uintptr_t)dv_str_to_c(link, arena), NULL};
+    posix_spawn_file_actions_t actions;
     pid_t pid;
 
-    if (posix_spawnp(&pid, program, NULL, NULL, argv, environ) != 0)
+    (void)posix_spawn_file_actions_init(&actions);
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        (void)posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_RDWR, 0);
+    if (posix_spawnp(&pid, program, &actions, NULL, argv, environ) != 0)
         (void)fprintf(stderr, "davit: xdg-open cannot be run; open the link by hand\n");
+    (void)posix_spawn_file_actions_destroy(&actions);
 }
 
 static enum dv_exit print_link(struct dv_cli_api *api)

@@ -2,11 +2,15 @@
 
 import json
 import os
+import re
 import stat
+import subprocess
+import time
 
 import pytest
 
-from runs import write_config
+from procs import until
+from runs import davit_path, write_config
 
 DRIVER = ["token", "create", "--driver", "gpu.example.com", "--node", "n1"]
 
@@ -103,3 +107,49 @@ def test_what_the_server_refuses(real):
 def test_a_server_that_has_no_tokens(davit, fake):
     done = davit.run("token", "list")
     assert done.returncode == 1 and "only davitd gives out tokens" in done.stderr, done
+
+
+BROWSER = """\
+#!/bin/sh
+echo noise; echo noise >&2
+echo "$1" >{opened}.new && mv {opened}.new {opened}
+exec sleep 30
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be somebody else")
+def test_the_link_of_the_page_is_opened_where_there_is_a_screen(real, api_server, short_dir):
+    """And only by users: root's browser would read pages with the rights of root."""
+    somebody = os.path.join(short_dir, "somebody")
+    os.mkdir(somebody)
+    os.chmod(short_dir, 0o755)
+    os.chown(somebody, 65534, 65534)
+    for path in (real.config, api_server.ca):
+        os.chmod(path, 0o644)
+    opened = os.path.join(somebody, "opened")
+    browser = os.path.join(somebody, "xdg-open")
+    with open(browser, "w", encoding="utf-8") as file:
+        file.write(BROWSER.format(opened=opened))
+    os.chmod(browser, 0o755)
+
+    def ui(*words, user=65534, path=f"{somebody}:/usr/bin:/bin", **env):
+        start = time.monotonic()
+        done = subprocess.run([davit_path(), "ui", *words], capture_output=True, text=True, check=False, user=user,
+                              group=user, extra_groups=[], timeout=100,
+                              env={"KUBECONFIG": real.config, "HOME": somebody, "PATH": path, **env})
+        assert done.returncode == 0, done
+        assert re.fullmatch(r"https://\S+/ui#link=\S+&id=\S+\n", done.stdout), done
+        assert time.monotonic() - start < 25  # the browser goes on, and holds nothing
+        return done
+
+    for words, user, env in (((), 65534, {}), (("--no-open",), 65534, {"DISPLAY": ":0"}), ((), 0, {"DISPLAY": ":0"})):
+        assert ui(*words, user=user, **env).stderr == ""
+        assert not os.path.exists(opened)
+    for screen in ("DISPLAY", "WAYLAND_DISPLAY"):
+        done = ui(**{screen: ":0"})
+        assert done.stderr == ""
+        until(lambda: os.path.exists(opened), 60, "the browser")
+        with open(opened, encoding="utf-8") as file:
+            assert file.read() == done.stdout
+        os.remove(opened)
+    assert "open the link by hand" in ui(path="/nowhere", DISPLAY=":0").stderr
