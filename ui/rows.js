@@ -16,7 +16,10 @@ function whyOnNode(status) {
 function unscheduled(pod) {
   const condition = (pod.status?.conditions ?? []).find((c) => c.type === "PodScheduled" && c.status === "False");
   const message = condition?.message ?? "";
-  return /(?:still not schedulable|no new claims to deallocate)\. (.+)$/s.exec(message)?.[1] ?? message;
+  const gates = pod.spec.schedulingGates ?? [];
+  if (gates.length) return `its scheduling gate ${gates[0].name} is closed`;
+  return /(?:still not schedulable|no new claims to deallocate)\. (.+)$/s.exec(message)?.[1]
+    ?? message.replace(/^0\/\d+ nodes are available: /, "").replace(/\. (?:still not schedulable|no new claims to deallocate)\.?$/, "");
 }
 
 /** "main: example.com/gpu gpu0 Unhealthy": what a pod holds and is not well. */

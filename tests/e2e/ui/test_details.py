@@ -140,3 +140,23 @@ def test_partitions_that_cannot_be_had_are_not_free(node, api, browser):
     browser.until_text("#details", "shared with")
     browser.until_text("#details", "device-0")
     assert browser.complaints() == []
+
+
+def test_a_reason_stands_without_its_frame(make_node, browser):
+    """What every scheduler says around it is no help."""
+    node = make_node(*ALL_ROLES).start()
+    api = node.api()
+    until(lambda: api.ask("GET", "/api/v1/nodes/n1").status == 200, 60, "the Node n1")
+    containers = [{"name": "main", "image": "x"}]
+    api.must("POST", PODS, {"metadata": {"name": "gated"}, "spec": {
+        "containers": containers, "schedulingGates": [{"name": "example.com/quota"}]}})
+    api.must("POST", PODS, {"metadata": {"name": "lost"}, "spec": {
+        "containers": containers, "resourceClaims": [{"name": "c", "resourceClaimName": "not-there"}]}})
+    api.must("POST", PODS, {"metadata": {"name": "picky"}, "spec": {
+        "containers": containers, "nodeSelector": {"disk": "ssd"}}})
+    browser.tell("open", url=node.url(node.token), width=1280, height=860)
+    browser.until_text("#waiting", "its scheduling gate example.com/quota is closed")
+    browser.until_text("#waiting", 'resourceclaim "not-there" not found')
+    browser.until_text("#waiting", "pod wants a node with disk=ssd, n1 has no such label")
+    assert "nodes are available" not in browser.text("#waiting")
+    assert browser.complaints() == []
