@@ -39,7 +39,7 @@ function drawHeader(shown) {
   const { node } = model;
   const isOwn = shown === node.node_name;
   const facts = isOwn ? [["davitd", node.version], ["up", age(node.started_at_ms)], ["resources", node.n_resources],
-    ["pods", node.pods.length], ["plugins", node.plugins.length]] : [["davitd", node.version], ["on", node.node_name]];
+    ["pods", model.nodePods().length], ["plugins", node.plugins.length]] : [["davitd", node.version], ["on", node.node_name]];
   const title = shown === ALL ? "All nodes" : shown;
   document.title = `${title} · davit`;
   byId("node").textContent = title;

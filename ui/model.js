@@ -119,6 +119,11 @@ export class Model {
 
   // ---- nodes ----
 
+  /** The pods of this node, without those that only hold devices for a lease. */
+  nodePods() {
+    return (this.node.pods ?? []).filter((status) => !status.lease);
+  }
+
   /** The names of all nodes, this one first. */
   nodeNames() {
     const own = this.node.node_name;

@@ -12,7 +12,7 @@ function whyOnNode(status) {
   return `${status.awaited}${again}`; // it begins with the reason
 }
 
-/** Why no node has the pod: davit's sentence, which follows the one that every scheduler says; or all of it. */
+/** Why no node has the pod: davit's sentence, which follows the one that every scheduler says; or that one, without its frame. */
 function unscheduled(pod) {
   const condition = (pod.status?.conditions ?? []).find((c) => c.type === "PodScheduled" && c.status === "False");
   const message = condition?.message ?? "";
@@ -146,9 +146,8 @@ export class Rows {
   pods(nodeName) {
     const { model } = this;
     const isOwn = !nodeName || nodeName === model.node.node_name;
-    const onNode = new Map((isOwn ? model.node.pods ?? [] : []).map((status) => [nameOf(status.pod.namespace, status.pod.name), status]));
+    const onNode = new Map((isOwn ? model.nodePods() : []).map((status) => [nameOf(status.pod.namespace, status.pod.name), status]));
     const rows = [];
-    for (const lease of model.node.leases ?? []) onNode.delete(nameOf("default", `lease-${lease.id}`));
     for (const pod of model.pods.values()) {
       const { namespace: space, name } = pod.metadata;
       const node = onNode.get(nameOf(space, name));

@@ -98,6 +98,16 @@ static const char *health_text(struct dv_cli *cli, const NodeV1__PodStatus *pod)
     return dv_str_to_c(text, cli->arena);
 }
 
+/* How many of the pods only hold devices for a lease. */
+static size_t count_leases(const NodeV1__StatusResponse *status)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < status->n_pods; i++)
+        n += status->pods[i]->lease[0] != '\0';
+    return n;
+}
+
 static void fill_pods(struct dv_cli *cli, const NodeV1__StatusResponse *status,
                       struct dv_table *table)
 {
@@ -108,6 +118,8 @@ static void fill_pods(struct dv_cli *cli, const NodeV1__StatusResponse *status,
     for (size_t i = 0; i < status->n_pods; i++) {
         const NodeV1__PodStatus *pod = status->pods[i];
 
+        if (pod->lease[0])
+            continue; /* davit leases tells of it */
         dv_table_add(table, pod->pod->namespace_);
         dv_table_add(table, pod->pod->name);
         dv_table_add(table, pod->state);
@@ -122,7 +134,7 @@ static void print_pods(struct dv_cli *cli, const NodeV1__StatusResponse *status)
 {
     struct dv_table table;
 
-    if (status->n_pods == 0)
+    if (count_leases(status) == status->n_pods)
         return;
     fill_pods(cli, status, &table);
     (void)puts("");
@@ -188,7 +200,9 @@ enum dv_exit dv_cmd_status(struct dv_cli *cli)
     (void)printf("resources   %" PRIu64 "\n", status->n_resources);
     (void)printf("devices     %" PRIu64 ": %s\n", status->n_devices,
                  dv_device_counts_text(status->device_counts, cli->arena));
-    (void)printf("pods        %zu\n", status->n_pods);
+    (void)printf("pods        %zu\n", status->n_pods - count_leases(status));
+    if (count_leases(status) > 0)
+        (void)printf("leases      %zu\n", count_leases(status));
     if (status->state_error[0])
         (void)printf("trouble     %s\n",
                      dv_cli_plain(dv_str_from_c(status->state_error), cli->arena));

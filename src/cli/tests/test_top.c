@@ -414,6 +414,7 @@ static void leases_are_shown_beside_pods(void **state)
     /* The pod by which the lease holds its devices is not shown again. */
     w->pod.namespace_ = "default";
     w->pod.name = "lease-abc123";
+    w->pod_status.lease = "abc123";
     dv_top_rows_make(&w->data, DV_TOP_PODS, DV_STR(""), arena, &rows);
     assert_int_equal(rows.n, 2);
     assert_string_equal(rows.v[0].cells[0], "lease/abc123 train.py of ada");
@@ -422,6 +423,7 @@ static void leases_are_shown_beside_pods(void **state)
     assert_null(strchr(rows.v[1].cells[0], '\033'));
     assert_string_equal(rows.v[1].cells[3], "4 example.com/gpu, 2 in the queue");
     w->pod.name = "lease-other"; /* a pod that only is called so */
+    w->pod_status.lease = "";
     dv_top_rows_make(&w->data, DV_TOP_PODS, DV_STR(""), arena, &rows);
     assert_int_equal(rows.n, 3);
     dv_top_rows_make(&w->data, DV_TOP_PODS, DV_STR("train"), arena, &rows);

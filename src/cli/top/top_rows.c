@@ -246,22 +246,6 @@ static const char *trouble_of(const struct making *making, const NodeV1__PodStat
     return text;
 }
 
-/* Whether the pod is the one by which a lease that is shown holds its devices. */
-static bool is_of_lease(const struct making *making, const NodeV1__PodRef *pod)
-{
-    const NodeV1__ListLeasesResponse *leases = making->data->leases;
-    dv_str name = dv_str_from_c(pod->name);
-    const dv_str prefix = DV_STR("lease-");
-
-    if (!dv_str_starts_with(name, prefix) || strcmp(pod->namespace_, "default") != 0)
-        return false;
-    name = dv_str_slice(name, prefix.n, name.n);
-    for (size_t i = 0; leases && i < leases->n_leases; i++)
-        if (dv_str_eq(dv_str_from_c(leases->leases[i]->id), name))
-            return true;
-    return false;
-}
-
 /* A lease beside pods: who holds devices without one, or waits for them. */
 static void add_lease(struct making *making, const NodeV1__Lease *lease)
 {
@@ -291,8 +275,8 @@ static void make_pods(struct making *making)
     for (size_t i = 0; pods && i < pods->n_pods; i++) {
         const NodeV1__PodStatus *pod = pods->pods[i];
 
-        if (is_of_lease(making, pod->pod))
-            continue;
+        if (pod->lease[0])
+            continue; /* leases are told below */
         add(making, &(struct dv_top_row){
                         .cells = {pod_name(making, pod->pod), pod->state,
                                   dv_cli_age_at(pod->since_ms, making->data->now_ms, making->arena),

@@ -84,7 +84,7 @@ static void add_counts(NodeV1__DeviceCounts *sum, const NodeV1__DeviceCounts *co
 /* ---- who holds a device ---- */
 
 /* The lease whose pod, or claim, this is; NULL: it is no lease's. */
-static const struct dv_lease *lease_of(const struct dv_node *node, dv_str namespace, dv_str name)
+static const struct dv_lease *find_lease(const struct dv_node *node, dv_str namespace, dv_str name)
 {
     const dv_str prefix = DV_STR(DV_LEASE_POD_PREFIX);
 
@@ -92,6 +92,12 @@ static const struct dv_lease *lease_of(const struct dv_node *node, dv_str namesp
         !dv_str_eq(namespace, DV_STR(DV_LEASE_NAMESPACE)))
         return NULL;
     return dv_leases_find(node->leases, dv_str_slice(name, prefix.n, name.n));
+}
+
+const struct dv_lease *dv_serve_lease_of(const struct dv_node *node, const struct dv_pod_spec *pod)
+{
+    return pod->origin == DV_POD_ORIGIN_LEASE ? find_lease(node, pod->ref.namespace, pod->ref.name)
+                                              : NULL;
 }
 
 static void set_lease(NodeV1__Holder *holder, const struct dv_lease *lease, struct dv_arena *arena)
@@ -119,8 +125,7 @@ static void set_pod(NodeV1__Holder *holder, const struct dv_node *node, dv_str p
     holder->pod = dv_serve_ref(&view.spec->ref, arena);
     if (holder->since_ms == 0) /* else it is known when the claim got its devices */
         holder->since_ms = (int64_t)(view.since_wall_ns / DV_NS_PER_MS);
-    if (view.spec->origin == DV_POD_ORIGIN_LEASE)
-        lease = lease_of(node, view.spec->ref.namespace, view.spec->ref.name);
+    lease = dv_serve_lease_of(node, view.spec);
     if (lease)
         set_lease(holder, lease, arena);
 }
@@ -279,7 +284,7 @@ static NodeV1__Holder *new_claim_holder(const struct dv_pool_use *use, struct dv
 static void add_use(NodeV1__PoolDevice *device, const struct dv_node *node,
                     const struct dv_pool_use *use, struct dv_arena *arena)
 {
-    const struct dv_lease *lease = lease_of(node, use->namespace, use->name);
+    const struct dv_lease *lease = find_lease(node, use->namespace, use->name);
     const struct dv_claim_record *record = use->record ? &use->record->record : NULL;
     size_t n_reserved = use->object ? use->object->status.n_reserved_for : 0;
 

@@ -9,6 +9,7 @@
 #include "claim/claim_manager.h"
 #include "device/device.h"
 #include "device/device_manager.h"
+#include "lease/lease.h"
 #include "loop/loop.h"
 #include "plugin/plugin.h"
 #include "pod/agent.h"
@@ -212,6 +213,18 @@ static void add_state(NodeV1__PodStatus *pod, const struct dv_node *node,
         pod->awaited = dv_str_to_c(dv_str_printf(arena, "image %.*s", DV_FMT(doing.image)), arena);
 }
 
+/* Empty: it is a pod. */
+static const char *lease_id(const struct dv_node *node, const struct dv_pod_spec *pod,
+                            struct dv_arena *arena)
+{
+    const struct dv_lease *lease = dv_serve_lease_of(node, pod);
+    struct dv_lease_view view = {0};
+
+    if (lease)
+        dv_lease_get_view(lease, &view);
+    return dv_str_to_c(lease ? view.spec->id : DV_STR(""), arena);
+}
+
 static NodeV1__PodStatus *pod_message(const struct dv_node *node, const struct dv_pod_view *view,
                                       struct dv_arena *arena)
 {
@@ -221,6 +234,7 @@ static NodeV1__PodStatus *pod_message(const struct dv_node *node, const struct d
     pod->pod = dv_serve_ref(&view->spec->ref, arena);
     add_state(pod, node, view, arena);
     pod->since_ms = (int64_t)(view->since_wall_ns / DV_NS_PER_MS);
+    pod->lease = lease_id(node, view->spec, arena);
     add_health(pod, node, view->spec, arena);
     add_runs(pod, node, view->spec->ref.uid, arena);
     return pod;

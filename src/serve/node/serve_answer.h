@@ -25,8 +25,10 @@ struct ProtobufCMessage;
 struct dv_arena;
 struct dv_err;
 struct dv_h2_msg;
+struct dv_lease;
 struct dv_node;
 struct dv_pod_ref;
+struct dv_pod_spec;
 struct dv_server_call;
 struct dv_use_ring;
 
@@ -74,6 +76,8 @@ struct NodeV1__Uses *dv_serve_uses(const struct dv_use_ring *ring, struct dv_are
 
 /* ---- device_answer.c ---- */
 
+/* The lease that holds devices by this pod; NULL: it is no lease's. */
+const struct dv_lease *dv_serve_lease_of(const struct dv_node *node, const struct dv_pod_spec *pod);
 /* Lists one resource or the pools of one driver, or all when that is empty. */
 struct NodeV1__ListDevicesResponse *dv_serve_device_list(const struct dv_node *node,
                                                          dv_str resource, struct dv_arena *arena);

@@ -110,7 +110,15 @@ def test_a_lease_is_a_holder_like_any_other(node, driver):
     taken = Taking(node, devices=[node.pb.LeaseDevices(device_class="gpu")])
     lease = taken.next("granted").lease
     check_same(node, api, free=3, held=1)
-    assert "1 held (1 leased)" in node.davit("status").stdout
+    status = node.davit("status").stdout
+    assert "1 held (1 leased)" in status
+    # It is no pod, wherever pods are listed and counted.
+    assert re.search(r"^pods +0\nleases +1$", status, re.M) and f"lease-{lease.id}" not in status, status
+    assert node.davit("status", "-o", "name").stdout == ""
+    shown = node.davit("top", "--once", "--kubeconfig", node.kubeconfig).stdout
+    assert f"lease/{lease.id}" in shown and f"default/lease-{lease.id}  admitted" not in re.sub(" +", "  ", shown), shown
+    (told,) = api.must("GET", "/davit/v1/node")["pods"]
+    assert told["lease"] == lease.id
     assert re.search(rf"held +0 +\d+s +lease/{lease.id} of {lease.user}", node.davit("devices").stdout)
     give(node, lease.id)
     check_same(node, api, free=4)
