@@ -22,7 +22,25 @@
     "jsonpath={range.resources[*].devices[*]}{.id}{\"\\n\"}{end}"                                  \
     "{range.pools[*].devices[*]}{.name}{\"\\n\"}{end}"
 
+/* Names of classes, a line each, and of a pod's containers. */
+#define CLASSES "jsonpath={range.items[*]}{.metadata.name}{\"\\n\"}{end}"
+#define CONTAINERS                                                                                 \
+    "jsonpath={range.spec.initContainers[*]}{.name}{\"\\n\"}{end}"                                 \
+    "{range.spec.containers[*]}{.name}{\"\\n\"}{end}"
+
 #define CASES_BYTES_MAX (1u << 20)
+
+/* What the line says about where to ask: options that a question for names repeats. */
+static const struct {
+    const char *option;
+    enum dv_cli_peer peer;
+} repeated[] = {
+    {"socket",     DV_PEER_DAEMON},
+    {"kubeconfig", DV_PEER_API   },
+    {"context",    DV_PEER_API   },
+    {"state-dir",  DV_PEER_API   },
+};
+#define N_REPEATED DV_COUNT(repeated)
 
 /* A command line, and its last word, which is being written. */
 struct line {
@@ -33,7 +51,9 @@ struct line {
     bool has_value_next;
     struct dv_cli_option option; /* has_value_next: whose value the last word is */
     dv_str namespace;            /* of -n; empty: none */
+    dv_str where[N_REPEATED];    /* the values of `repeated`; empty: not there */
     dv_str current;              /* the last word, perhaps only begun */
+    struct dv_arena *arena;
     struct dv_buf *buf;
 };
 
@@ -77,25 +97,53 @@ static bool is_plain(dv_str text, const char *more)
     return text.n > 0 && text.p[0] != '-';
 }
 
+#define MORE_CHARACTERS "./_ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+/* Tells the shell to ask davit itself: `how` is ":words" or ":names", what follows the words of
+ * the question. It is put where the line would put it. */
+static void ask(const struct line *line, const char *how, enum dv_cli_peer peer, dv_str question)
+{
+    dv_buf_printf(line->buf, "%s %.*s --timeout " NAMES_SECONDS, how, DV_FMT(question));
+    for (size_t i = 0; i < N_REPEATED; i++)
+        if (repeated[i].peer == peer && is_plain(line->where[i], MORE_CHARACTERS))
+            dv_buf_printf(line->buf, " --%s %.*s", repeated[i].option, DV_FMT(line->where[i]));
+    if (peer == DV_PEER_API && is_plain(line->namespace, ""))
+        dv_buf_printf(line->buf, " -n %.*s", DV_FMT(line->namespace));
+    dv_buf_add_char(line->buf, '\n');
+}
+
+static void ask_daemon(const struct line *line, const char *question)
+{
+    ask(line, ":words", DV_PEER_DAEMON, dv_str_from_c(question));
+}
+
 /* Offers the devices of the resource or driver that is the word before. */
 static void offer_devices(const struct line *line)
 {
-    if (line->n_places > 0 && is_plain(line->places[0], "./_ABCDEFGHIJKLMNOPQRSTUVWXYZ"))
-        dv_buf_printf(line->buf, ":words devices %.*s -o " DEVICES " --timeout " NAMES_SECONDS "\n",
-                      DV_FMT(line->places[0]));
+    if (line->n_places > 0 && is_plain(line->places[0], MORE_CHARACTERS))
+        ask(line, ":words", DV_PEER_DAEMON,
+            dv_str_printf(line->arena, "devices %.*s -o " DEVICES, DV_FMT(line->places[0])));
+}
+
+/* Offers the containers of the pod that is named before, "pod/NAME" or "NAME". */
+static void offer_containers(const struct line *line)
+{
+    dv_str pod = line->n_places > 0 ? line->places[0] : DV_STR_NONE;
+    size_t slash = dv_str_find_char(pod, '/');
+
+    pod = dv_str_slice(pod, slash < pod.n ? slash + 1 : 0, pod.n);
+    if (line->verb->peer == DV_PEER_API && is_plain(pod, "."))
+        ask(line, ":words", DV_PEER_API,
+            dv_str_printf(line->arena, "get pod %.*s -o " CONTAINERS, DV_FMT(pod)));
 }
 
 static void offer_names(const struct line *line, dv_str kind_word)
 {
     const struct dv_kind *kind = dv_cli_kind_find(kind_word);
 
-    if (!kind)
-        return;
-    dv_buf_printf(line->buf, ":names get %.*s -o name --timeout " NAMES_SECONDS,
-                  DV_FMT(dv_cli_kind_word(kind)));
-    if (is_plain(line->namespace, ""))
-        dv_buf_printf(line->buf, " -n %.*s", DV_FMT(line->namespace));
-    dv_buf_add_char(line->buf, '\n');
+    if (kind)
+        ask(line, ":names", DV_PEER_API,
+            dv_str_printf(line->arena, "get %.*s -o name", DV_FMT(dv_cli_kind_word(kind))));
 }
 
 /* Offers cases of davit verify, of the kind that is named, or of all. */
@@ -151,6 +199,10 @@ static void offer_value(const struct line *line, dv_str before, const struct dv_
         offer_cases(line, before);
     else if (dv_str_eq(rest, DV_STR("NAMESPACE")))
         offer_names(line, DV_STR("namespaces"));
+    else if (dv_str_eq(rest, DV_STR("CLASS")))
+        ask(line, ":words", DV_PEER_API, DV_STR("get classes -o " CLASSES));
+    else if (dv_str_eq(rest, DV_STR("CONTAINER")))
+        offer_containers(line);
     else if (rest.p[0] >= 'a' && rest.p[0] <= 'z')
         while (dv_str_split(&rest, '|', &word)) /* of "jsonpath=TEMPLATE" what is literal */
             offer(line, before,
@@ -208,15 +260,15 @@ static bool offer_token(const struct line *line, dv_str token)
     else if (dv_str_eq(token, DV_STR("POD")))
         offer_names(line, DV_STR("pods"));
     else if (dv_str_eq(token, DV_STR("NAMESPACE/]POD")))
-        dv_buf_add_c(line->buf, ":words status -o name --timeout " NAMES_SECONDS "\n");
+        ask_daemon(line, "status -o name");
     else if (dv_str_eq(token, DV_STR("NAMESPACE/]NAME")))
-        dv_buf_add_c(line->buf, ":words claim list -o name --timeout " NAMES_SECONDS "\n");
+        ask_daemon(line, "claim list -o name");
     else if (dv_str_starts_with(token, DV_STR("RESOURCE")))
-        dv_buf_add_c(line->buf, ":words devices -o " RESOURCES " --timeout " NAMES_SECONDS "\n");
+        ask_daemon(line, "devices -o " RESOURCES);
     else if (dv_str_starts_with(token, DV_STR("DEVICE")))
         offer_devices(line);
     else if (dv_str_eq(token, DV_STR("ID")) && line->verb->peer == DV_PEER_DAEMON)
-        dv_buf_add_c(line->buf, ":words leases -o name --timeout " NAMES_SECONDS "\n");
+        ask_daemon(line, "leases -o name");
     else if (dv_str_eq(token, DV_STR("CASE")))
         offer_cases(line, DV_STR(""));
     else if (dv_str_starts_with(token, DV_STR("VERB")))
@@ -249,7 +301,7 @@ static const struct dv_cli_verb *find_verb(dv_str name)
     return NULL;
 }
 
-/* "--name", "--name=...", "-n" */
+/* "--name", "--name=...", "-n", "-nVALUE", "-n=VALUE" */
 static bool find_option(const struct line *line, dv_str word, struct dv_cli_option *option)
 {
     bool is_long = dv_str_starts_with(word, DV_STR("--"));
@@ -258,54 +310,110 @@ static bool find_option(const struct line *line, dv_str word, struct dv_cli_opti
     for (size_t i = 0; dv_cli_option_get(line->verb, i, option); i++) {
         if (is_long && dv_str_eq(name, dv_str_from_c(option->name)))
             return true;
-        if (!is_long && word.n == 2 && option->letter == word.p[1])
+        if (!is_long && word.n >= 2 && option->letter == word.p[1] &&
+            (word.n == 2 || option->value))
             return true;
     }
     return false;
 }
 
+/* Remembers the value of an option that says where to ask. */
+static void keep_value(struct line *line, const char *name, dv_str value)
+{
+    if (strcmp(name, "namespace") == 0)
+        line->namespace = value;
+    for (size_t i = 0; i < N_REPEATED; i++)
+        if (strcmp(name, repeated[i].option) == 0)
+            line->where[i] = value;
+}
+
 static void read_word(struct line *line, dv_str word)
 {
-    bool has_value = dv_str_find_char(word, '=') < word.n;
+    size_t end = dv_str_starts_with(word, DV_STR("--")) ? dv_str_find_char(word, '=')
+                                                        : dv_size_min(2, word.n);
+    struct dv_cli_option option;
 
     if (line->has_value_next) {
         line->has_value_next = false;
-        if (strcmp(line->option.name, "namespace") == 0)
-            line->namespace = word;
+        keep_value(line, line->option.name, word);
     } else if (line->has_options && dv_str_eq(word, DV_STR("--"))) {
         line->has_options = false;
     } else if (!line->has_options || word.n < 2 || word.p[0] != '-') {
         line->places[line->n_places++] = word;
-    } else if (!has_value && find_option(line, word, &line->option)) {
+    } else if (end < word.n && find_option(line, word, &option)) {
+        end += word.p[end] == '=';
+        keep_value(line, option.name, dv_str_slice(word, end, word.n));
+    } else if (end == word.n && find_option(line, word, &line->option)) {
         line->has_value_next = line->option.value && line->option.value[0] != '[';
     }
+}
+
+/* Reads words as those of the verb, from the beginning. */
+static void read_words(struct line *line, const struct dv_cli_verb *verb, const dv_str *words,
+                       size_t n)
+{
+    *line = (struct line){.verb = verb,
+                          .places = line->places,
+                          .has_options = true,
+                          .current = line->current,
+                          .arena = line->arena,
+                          .buf = line->buf};
+    for (size_t i = 0; i < n; i++)
+        read_word(line, words[i]);
+}
+
+/* Finds the verb, behind options that it has, and reads what is before it. The place of the word
+ * behind it; 0: there is none yet, and the line is read as if a verb with these options came. */
+static size_t find_verb_place(struct line *line, const dv_str *words, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct dv_cli_verb *verb = find_verb(words[i]);
+
+        if (verb) {
+            read_words(line, verb, words, i);
+            if (line->n_places == 0 && !line->has_value_next)
+                return i + 1;
+        }
+    }
+    for (size_t i = 0; i < dv_n_verbs; i++) {
+        struct dv_cli_option option;
+
+        read_words(line, &dv_verbs[i], words, n);
+        if (n > 0 && find_option(line, words[0], &option))
+            return 0;
+    }
+    return 0;
+}
+
+static void complete(struct line *line)
+{
+    size_t equals = dv_str_find_char(line->current, '=');
+    struct dv_cli_option option;
+
+    if (line->has_value_next)
+        offer_value(line, DV_STR(""), &line->option);
+    else if (!line->has_options || !dv_str_starts_with(line->current, DV_STR("-")))
+        offer_places(line);
+    else if (equals == line->current.n)
+        offer_options(line);
+    else if (find_option(line, line->current, &option) && option.value)
+        offer_value(line, dv_str_slice(line->current, 0, equals + 1), &option);
 }
 
 void dv_cli_complete(const dv_str *words, size_t n_words, struct dv_arena *arena,
                      struct dv_buf *buf)
 {
-    struct line line = {.buf = buf, .has_options = true};
-    struct dv_cli_option option;
-    size_t equals;
+    size_t n = n_words > 0 ? n_words - 1 : 0; /* before the current one */
+    struct line line = {.places = DV_NEW_ARRAY(arena, dv_str, n_words + 1),
+                        .current = n_words > 0 ? words[n] : DV_STR(""),
+                        .arena = arena,
+                        .buf = buf};
+    size_t place = find_verb_place(&line, words, n);
 
-    line.current = n_words > 0 ? words[n_words - 1] : DV_STR("");
-    equals = dv_str_find_char(line.current, '=');
-    if (n_words < 2) {
-        offer_verbs(&line);
-        return;
-    }
-    line.verb = find_verb(words[0]);
-    if (!line.verb)
-        return;
-    line.places = DV_NEW_ARRAY(arena, dv_str, n_words);
-    for (size_t i = 1; i + 1 < n_words; i++)
+    for (size_t i = place; place > 0 && i < n; i++)
         read_word(&line, words[i]);
-    if (line.has_value_next)
-        offer_value(&line, DV_STR(""), &line.option);
-    else if (!line.has_options || !dv_str_starts_with(line.current, DV_STR("-")))
-        offer_places(&line);
-    else if (equals == line.current.n)
-        offer_options(&line);
-    else if (find_option(&line, line.current, &option) && option.value)
-        offer_value(&line, dv_str_slice(line.current, 0, equals + 1), &option);
+    if (place > 0 || line.has_value_next)
+        complete(&line);
+    else if (line.n_places == 0)
+        offer_verbs(&line);
 }

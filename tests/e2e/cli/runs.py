@@ -2,6 +2,7 @@
 
 import json
 import os
+import pty
 import subprocess
 
 from peers import folder_of
@@ -22,6 +23,26 @@ def write_config(path, server, token="admintoken", **cluster):
                                                     "namespace": "ml"}}],
         }, file)
     return path
+
+
+def run_on_terminal(words, env=None):
+    """davit with a terminal as its standard output and error; what it wrote there."""
+    ours, theirs = pty.openpty()
+    child = subprocess.Popen([davit_path(), *words], stdin=subprocess.DEVNULL, stdout=theirs,
+                             stderr=theirs, env={**os.environ, **(env or {})})
+    os.close(theirs)
+    text = b""
+    while True:
+        try:
+            more = os.read(ours, 65536)
+        except OSError:  # nobody holds the other end any more
+            break
+        if not more:
+            break
+        text += more
+    os.close(ours)
+    child.wait(30)
+    return text.decode().replace("\r\n", "\n")
 
 
 class Davit:

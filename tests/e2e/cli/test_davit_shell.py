@@ -2,63 +2,12 @@
 
 import json
 import os
-import pty
-import shutil
 import subprocess
 
 import pytest
 
-from peers import folder_of
-from runs import davit_path
-
-BASH = """\
-source "$1"
-COMP_LINE=$2 COMP_POINT=${#2}
-_davit davit
-printf '%s\\n' "${COMPREPLY[@]}"
-"""
-
-# What zsh's completion system would be told, printed instead.
-ZSH = """\
-compdef() { : }
-compset() { : }
-_describe() { print -rl -- "${(@)${(P)2}%%:*}" }
-_files() { print -rl -- ${PREFIX}*(N) }
-compadd() { shift; print -rl -- ${(M)@:#${PREFIX}*} }
-source $1
-words=("${(@s: :)2}")
-CURRENT=${#words}
-PREFIX=${words[-1]}
-_davit
-"""
-
-FISH = 'source $argv[1]; complete -C $argv[2] | string replace -r "\\t.*" ""'
-
-
-def shell_of(name):
-    if not shutil.which(name):
-        pytest.skip(f"needs {name}")
-    return name
-
-
-def complete(shell, line, folder, config):
-    script = os.path.join(folder, "script")
-    with open(script, "w", encoding="utf-8") as file:
-        subprocess.run([davit_path(), "completion", shell], stdout=file, check=True)
-    words = {
-        "bash": ["bash", "--norc", "-c", BASH, "bash", script, line],
-        "zsh": ["zsh", "-f", "-c", ZSH, "zsh", script, line],
-        "fish": ["fish", "--no-config", "-c", FISH, script, line],
-    }[shell]
-    done = subprocess.run(
-        words, capture_output=True, text=True, timeout=60, check=False, cwd=folder,
-        stdin=subprocess.DEVNULL,
-        env={**os.environ, "PATH": folder_of("DAVIT_BUILD") + ":" + os.environ["PATH"],
-             "KUBECONFIG": config, "HOME": folder})
-    noise = [line for line in done.stderr.splitlines() if "compopt" not in line]
-    assert not noise, done.stderr
-    return sorted(word.rstrip() for word in done.stdout.splitlines() if word.strip())
-
+from runs import davit_path, run_on_terminal
+from tab_keys import complete, shell_of
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 @pytest.mark.parametrize(
@@ -75,39 +24,19 @@ def complete(shell, line, folder, config):
     ],
 )
 def test_the_tab_key(shell, line, expected, short_dir):
-    assert complete(shell_of(shell), line, short_dir, "") == expected
+    assert complete(shell_of(shell), line, short_dir) == expected
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_tab_key_offers_files(shell, short_dir):
     open(os.path.join(short_dir, "pod-a.yaml"), "w", encoding="utf-8").close()
-    assert complete(shell_of(shell), "davit apply -f pod", short_dir, "") == ["pod-a.yaml"]
+    assert complete(shell_of(shell), "davit apply -f pod", short_dir) == ["pod-a.yaml"]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_tab_key_offers_names_of_objects(shell, real, short_dir):
-    assert "default" in complete(shell_of(shell), "davit get namespaces ", short_dir, real.config)
-    assert complete(shell, "davit get ns/defau", short_dir, real.config) == ["ns/default"]
-
-
-def run_on_terminal(words, env):
-    """davit with a terminal as its standard output and error; what it wrote there."""
-    ours, theirs = pty.openpty()
-    child = subprocess.Popen([davit_path(), *words], stdin=subprocess.DEVNULL, stdout=theirs,
-                             stderr=theirs, env={**os.environ, **env})
-    os.close(theirs)
-    text = b""
-    while True:
-        try:
-            more = os.read(ours, 65536)
-        except OSError:  # nobody holds the other end any more
-            break
-        if not more:
-            break
-        text += more
-    os.close(ours)
-    child.wait(30)
-    return text.decode().replace("\r\n", "\n")
+    assert "default" in complete(shell_of(shell), "davit get namespaces ", short_dir, KUBECONFIG=real.config)
+    assert complete(shell, "davit get ns/defau", short_dir, KUBECONFIG=real.config) == ["ns/default"]
 
 
 def test_colours_are_for_terminals(real):
