@@ -37,6 +37,15 @@ struct dv_verify_hook {
     dv_str command;
 };
 
+/* Told a few times a second while cases run: how many of all are done, and the one that has run
+ * longest. Before something else is printed `is_printing` is true, and the rest empty. */
+struct dv_verify_progress {
+    size_t n_done;
+    size_t n_all;
+    dv_str longest; /* its id; empty: none runs */
+    bool is_printing;
+};
+
 struct dv_verify_options {
     enum dv_verify_kind kind;
     dv_str exec;   /* the driver's command line, with placeholders; empty: attach is set */
@@ -69,6 +78,8 @@ struct dv_verify_options {
     uint64_t recover_ms; /* until the driver is well again after trouble; 0: the default */
     uint64_t case_ms;    /* for a case as a whole; 0: 120 s and what starts take */
     bool has_colours;
+    void (*told)(void *ctx, const struct dv_verify_progress *progress); /* NULL: nobody asks */
+    void *ctx;
 };
 
 struct dv_verify_sum {

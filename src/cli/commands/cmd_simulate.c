@@ -2,8 +2,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "base/clock.h"
 #include "base/err.h"
 #include "base/str.h"
 #include "cli/cli.h"
@@ -11,43 +9,22 @@
 #include "cli/terminal/progress.h"
 #include "json/json.h"
 
-#define LINE_BYTES_MAX 4096u
-
-/* Writes what there is to say of the progress. */
-static void flush(struct dv_buf *buf)
-{
-    if (buf->n > 0)
-        (void)fputs(dv_buf_c(buf), stderr);
-    dv_buf_fini(buf);
-}
-
 static void on_told(void *ctx, const char *what)
 {
-    struct dv_buf buf;
-
-    dv_buf_init(&buf, LINE_BYTES_MAX);
-    dv_progress_begin(ctx, what, dv_clock_now_ms(dv_clock_real()), &buf);
-    flush(&buf);
+    dv_progress_tell_begin(ctx, what);
 }
 
 static void on_counted(void *ctx, size_t n_done, size_t n_all)
 {
-    struct dv_buf buf;
-
-    dv_buf_init(&buf, LINE_BYTES_MAX);
-    dv_progress_count(ctx, n_done, n_all, dv_clock_now_ms(dv_clock_real()), &buf);
-    flush(&buf);
+    dv_progress_tell_count(ctx, n_done, n_all);
 }
 
 static bool simulate(const struct dv_sim_options *options, struct dv_arena *arena,
                      struct dv_sim_result *result, struct dv_err *err)
 {
     bool ok = dv_simulate(options, arena, result, err);
-    struct dv_buf buf;
 
-    dv_buf_init(&buf, LINE_BYTES_MAX);
-    dv_progress_end(options->ctx, &buf);
-    flush(&buf);
+    dv_progress_tell_end(options->ctx);
     return ok;
 }
 

@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "cli/cli.h"
+#include "cli/terminal/progress.h"
 #include "verify/verify.h"
 
 #define TEXT_BYTES_MAX (1u << 20)
@@ -57,12 +58,28 @@ static enum dv_exit list(const struct dv_verify_options *options)
     return print(&buf);
 }
 
+static void on_told(void *ctx, const struct dv_verify_progress *told)
+{
+    struct dv_progress *progress = ctx;
+
+    if (told->is_printing) {
+        dv_progress_tell_wipe(progress);
+        return;
+    }
+    progress->detail = told->longest;
+    dv_progress_tell_count(progress, told->n_done, told->n_all);
+}
+
 static enum dv_exit run(const struct dv_verify_options *options)
 {
     struct dv_verify_sum sum;
     struct dv_err err;
+    bool ok;
 
-    if (!dv_verify_run(options, &sum, &err))
+    dv_progress_tell_begin(options->ctx, "cases");
+    ok = dv_verify_run(options, &sum, &err);
+    dv_progress_tell_wipe(options->ctx);
+    if (!ok)
         return err.code == DV_INVALID_ARGUMENT ? dv_cli_complain_usage("verify", "%s", err.msg)
                                                : dv_cli_complain("%s", err.msg);
     if (sum.n_failed > 0)
@@ -72,6 +89,8 @@ static enum dv_exit run(const struct dv_verify_options *options)
 
 enum dv_exit dv_cmd_verify(struct dv_cli *cli)
 {
+    struct dv_progress progress = {
+        .is_on = true, .is_short = true, .is_terminal = isatty(STDERR_FILENO) == 1};
     struct dv_verify_options options = {
         .exec = cli->exec,
         .attach = cli->attach,
@@ -102,6 +121,8 @@ enum dv_exit dv_cmd_verify(struct dv_cli *cli)
         .recover_ms = cli->recover_ms,
         .case_ms = cli->case_ms,
         .has_colours = dv_cli_has_colours(STDOUT_FILENO),
+        .told = on_told,
+        .ctx = &progress,
     };
 
     if (cli->n_words > 0 && dv_str_eq(cli->words[0], DV_STR("explain")))

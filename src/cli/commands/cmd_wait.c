@@ -1,5 +1,6 @@
 /* cmd_wait.c - waits until objects are as they shall be. */
 #include <stdio.h>
+#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/buf.h"
@@ -11,6 +12,7 @@
 #include "cli/client/cli_kinds.h"
 #include "cli/client/gather.h"
 #include "cli/terminal/jsonpath.h"
+#include "cli/terminal/progress.h"
 #include "resource/resource.h"
 #include "json/json.h"
 
@@ -85,20 +87,76 @@ static dv_str name_of(const struct dv_cli_found *found, struct dv_arena *arena)
                          DV_FMT(dv_cli_text(found->doc, "metadata", "name")));
 }
 
-/* Looks once. *n_left: how many objects are not as they shall be, *first: one of them. */
+/* What it is at, for the line of progress: of a pod why its first container that does not run
+ * waits, else its phase. Empty: it does not say. */
+static dv_str state_of(const struct dv_json *doc)
+{
+    const struct dv_json *status = dv_json_get(doc, DV_STR("status"));
+    const struct dv_json *all = dv_json_get(status, DV_STR("containerStatuses"));
+
+    for (const struct dv_json *one = dv_json_first(all); one; one = dv_json_next(one)) {
+        dv_str reason = dv_cli_text(dv_json_get(one, DV_STR("state")), "waiting", "reason");
+
+        if (reason.n > 0)
+            return reason;
+    }
+    return dv_cli_text(doc, "status", "phase");
+}
+
+/* What one look has found. */
+struct seen {
+    size_t n;
+    size_t n_left; /* that are not as they shall be */
+    dv_str first;  /* one of them */
+    dv_str state;  /* what it is at */
+    dv_str detail; /* both, for the line of progress */
+    bool has_failed;
+};
+
 static bool look(struct dv_cli_api *api, const struct dv_cli_targets *targets,
-                 const struct goal *goal, size_t *n_left, dv_str *first, bool *has_failed)
+                 const struct goal *goal, struct seen *seen)
 {
     struct dv_arena *arena = dv_arena_new();
     struct dv_cli_gathered gathered = {0};
     bool ok = dv_cli_gather(api, targets, arena, &gathered);
+    dv_str first = DV_STR("");
+    dv_str state = DV_STR("");
 
-    *n_left = 0;
+    seen->n = gathered.n;
+    seen->n_left = 0;
     for (size_t i = 0; ok && i < gathered.n; i++)
-        if (!is_met(goal, gathered.v[i].doc, arena) && (*n_left)++ == 0)
-            *first = dv_str_copy(name_of(&gathered.v[i], arena), api->cli->arena);
-    *has_failed = gathered.has_failed;
+        if (!is_met(goal, gathered.v[i].doc, arena) && seen->n_left++ == 0) {
+            first = name_of(&gathered.v[i], arena);
+            state = state_of(gathered.v[i].doc);
+        }
+    if (!dv_str_eq(seen->first, first) || !dv_str_eq(seen->state, state)) {
+        seen->first = dv_str_copy(first, api->cli->arena);
+        seen->state = dv_str_copy(state, api->cli->arena);
+        seen->detail = dv_str_printf(api->cli->arena, "%.*s%s%.*s", DV_FMT(first),
+                                     state.n > 0 ? ": " : "", DV_FMT(state));
+    }
+    seen->has_failed = gathered.has_failed;
     dv_arena_free(arena);
+    return ok;
+}
+
+/* Looks again and again. False: a look has failed. */
+static bool look_until(struct dv_cli_api *api, const struct dv_cli_targets *targets,
+                       const struct goal *goal, uint64_t end_ms, struct seen *seen)
+{
+    struct dv_progress progress = {
+        .is_on = true, .is_short = true, .is_terminal = isatty(STDERR_FILENO) == 1};
+    bool ok;
+
+    while ((ok = look(api, targets, goal, seen)) && !seen->has_failed && seen->n_left > 0 &&
+           dv_clock_now_ms(dv_clock_real()) < end_ms) {
+        if (!progress.what) /* what is so at once needs no word */
+            dv_progress_tell_begin(&progress, dv_str_to_c(api->cli->goal, api->cli->arena));
+        progress.detail = seen->detail;
+        dv_progress_tell_count(&progress, seen->n - seen->n_left, seen->n);
+        dv_cli_api_sleep(api, LOOK_MS);
+    }
+    dv_progress_tell_wipe(&progress);
     return ok;
 }
 
@@ -106,26 +164,20 @@ static enum dv_exit wait(struct dv_cli_api *api, const struct dv_cli_targets *ta
                          const struct goal *goal)
 {
     struct dv_cli *cli = api->cli;
-    struct dv_clock *clock = dv_clock_real();
-    uint64_t end_ms = dv_clock_now_ms(clock) + (cli->gone_ms > 0 ? cli->gone_ms : WAIT_DEFAULT_MS);
-    dv_str first = DV_STR("");
-    bool has_failed;
-    size_t n_left;
+    struct seen seen = {0};
 
     cli->ignores_absent = goal->is_gone;
-    for (;;) {
-        if (!look(api, targets, goal, &n_left, &first, &has_failed))
-            return api->exit;
-        if (has_failed)
-            return DV_EXIT_FAILED; /* it is told */
-        if (n_left == 0)
-            break;
-        if (dv_clock_now_ms(clock) >= end_ms)
-            return dv_cli_complain("%.*s%s is not so within the time; davit explain and describe "
-                                   "may say why",
-                                   DV_FMT(first), n_left > 1 ? " and others" : "");
-        dv_cli_api_sleep(api, LOOK_MS);
-    }
+    if (!look_until(api, targets, goal,
+                    dv_clock_now_ms(dv_clock_real()) +
+                        (cli->gone_ms > 0 ? cli->gone_ms : WAIT_DEFAULT_MS),
+                    &seen))
+        return api->exit;
+    if (seen.has_failed)
+        return DV_EXIT_FAILED; /* it is told */
+    if (seen.n_left > 0)
+        return dv_cli_complain("%.*s%s is not so within the time; davit explain and describe "
+                               "may say why",
+                               DV_FMT(seen.first), seen.n_left > 1 ? " and others" : "");
     (void)puts(goal->is_gone ? "gone" : "condition met");
     return DV_EXIT_OK;
 }

@@ -61,9 +61,37 @@ static bool skip(struct dv_verify_runner *runner, size_t place)
 
 /* ---- the run ---- */
 
+/* Tells how far the cases are. */
+static void tell(const struct dv_verify_runner *runner)
+{
+    struct dv_verify_progress progress = {.n_all = runner->report.n_results - 1};
+    const struct dv_worker *longest = NULL;
+
+    if (!runner->options->told)
+        return;
+    for (size_t i = 1; i < runner->report.n_results; i++)
+        progress.n_done += runner->report.results[i].is_done;
+    for (size_t i = 0; i < runner->n_jobs; i++)
+        if (runner->workers[i].pid && (!longest || runner->workers[i].start_ms < longest->start_ms))
+            longest = &runner->workers[i];
+    if (longest)
+        progress.longest = dv_str_from_c(runner->report.results[longest->place].id);
+    runner->options->told(runner->options->ctx, &progress);
+}
+
+/* Waits for one result or more. */
+static void attend(struct dv_verify_runner *runner)
+{
+    tell(runner);
+    dv_workers_attend(runner);
+}
+
 static void say(const struct dv_verify_runner *runner, struct dv_buf *buf)
 {
-    if (!runner->is_quiet) {
+    if (!runner->is_quiet && buf->n > 0) {
+        if (runner->options->told)
+            runner->options->told(runner->options->ctx,
+                                  &(struct dv_verify_progress){.is_printing = true});
         (void)fwrite(buf->p, 1, buf->n, stdout);
         (void)fflush(stdout);
     }
@@ -101,7 +129,7 @@ static bool run_cases(struct dv_verify_runner *runner, struct dv_err *err)
             print_done(runner);
             continue;
         }
-        dv_workers_attend(runner);
+        attend(runner);
         print_done(runner);
         if (!dv_attachment_check(&runner->attachment, err))
             return false;
@@ -115,7 +143,7 @@ static bool run_cases(struct dv_verify_runner *runner, struct dv_err *err)
 static bool await_idle(struct dv_verify_runner *runner, struct dv_err *err)
 {
     while (!dv_workers_are_idle(runner)) {
-        dv_workers_attend(runner);
+        attend(runner);
         if (!dv_attachment_check(&runner->attachment, err))
             return false;
     }
