@@ -153,6 +153,9 @@ static dv_str summary_of(const struct question *question, const struct dv_sched_
     }
     for (size_t i = 0; i < verdicts->n; i++)
         n_fitting += verdicts->v[i].explanation.outcome == DV_ALLOC_DONE;
+    if (verdicts->n_nodes == 1 && verdicts->n == 1)
+        return dv_str_printf(arena, "It %s be allocated on %.*s.", n_fitting > 0 ? "can" : "cannot",
+                             DV_FMT(verdicts->v[0].node));
     if (n_fitting > 0)
         return dv_str_printf(arena, "It can be allocated now, on %zu of %zu nodes.", n_fitting,
                              verdicts->n_nodes);

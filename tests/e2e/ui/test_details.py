@@ -32,7 +32,7 @@ def test_a_pod_says_device_by_device_why_it_waits(make_node, browser):
 
     told = api.must("GET", "/davit/v1/explain/pods/default/train")
     assert told["subject"] == "pod default/train"
-    assert told["summary"] == "It cannot be allocated on any of 1 nodes."
+    assert told["summary"] == "It cannot be allocated on n1."
     request = told["nodes"][0]["requests"][0]
     assert (told["nodes"][0]["node"], request["wanted"], len(request["devices"])) == ("n1", 9, 3)
     assert request["devices"][0]["device"] == "device-0" and request["devices"][0]["why"]
@@ -45,7 +45,7 @@ def test_a_pod_says_device_by_device_why_it_waits(make_node, browser):
     browser.tell("open", url=node.url(node.token))
     browser.until_text("#waiting", "9 wanted")
     browser.tell("click", selector="#waiting a")
-    browser.until_text("#details", "It cannot be allocated on any of 1 nodes.")
+    browser.until_text("#details", "It cannot be allocated on n1.")
     browser.until_text("#details .reasons", "device-2")
     browser.tell("click", selector="#details .reason a")
     browser.until_text("#details h2", "device-0")
