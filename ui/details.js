@@ -10,7 +10,8 @@ const LOG_LINES = 300;
 const LOG_MS = 3000;
 const EXPLAIN_MS = 5000;
 const NODES_MAX = 20;
-const DEVICES_MAX = 12;
+const DEVICES_MAX = 12; // of a request: groups of those of which the same is to be said
+const ALIKE_MAX = 6; // that such a group names
 
 const list = (pairs) => el("dl", {}, ...pairs.filter(([, value]) => value !== "" && value !== undefined)
   .flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, ...(Array.isArray(value) ? value : [value]))]));
@@ -207,10 +208,11 @@ export class Details {
   #tellWhy({ summary, nodes = [], obstacles = [] }) {
     const parts = [el("h3", {}, "Devices, one by one")];
     if (summary) parts.push(el("p", {}, summary));
+    const isTold = !nodes.length && !obstacles.length && this.facts.textContent.includes(summary);
     for (const obstacle of obstacles) parts.push(el("p", { class: "warn" }, obstacle));
     for (const node of nodes.slice(0, NODES_MAX)) parts.push(this.#nodeReasons(node, node === nodes[0]));
     if (nodes.length > NODES_MAX) parts.push(el("p", { class: "faint" }, `and ${nodes.length - NODES_MAX} more nodes`));
-    this.explain.hidden = false;
+    this.explain.hidden = isTold; // it is why it waits, a few lines above
     this.explain.replaceChildren(...parts);
   }
 
@@ -218,14 +220,31 @@ export class Details {
     const head = el("p", {}, el("b", {}, node.node), " ", word(node.fits ? "fits" : "no"), node.summary ? ` ${node.summary}` : "");
     const requests = isFirst || node.requests?.length === 1 ? node.requests ?? [] : [];
     return el("div", { class: "reasons" }, head, ...requests.map((request) => {
-      const shown = request.devices.slice(0, DEVICES_MAX);
-      const rest = request.devices.length - shown.length;
-      return el("div", {}, ...shown.map((device) => el("div", { class: "reason" },
-        device.device ? el("a", { href: placeOf("device", "", `${device.driver} ${device.pool} ${device.device}`), class: "id" }, device.device)
-          : el("span", { class: "id" }, device.pool),
-        el("span", { class: "kind" }, device.why), el("span", {}, device.detail))),
+      const groups = Details.#alike(request.devices);
+      const shown = groups.slice(0, DEVICES_MAX);
+      const rest = groups.slice(DEVICES_MAX).reduce((sum, group) => sum + group.length, 0);
+      return el("div", {}, ...shown.map((group) => el("div", { class: "reason" },
+        el("div", {}, ...commas(group.slice(0, ALIKE_MAX).map(Details.#deviceLink)),
+          group.length > ALIKE_MAX ? ` and ${group.length - ALIKE_MAX} more` : ""),
+        el("span", { class: "kind" }, group[0].why), el("span", {}, group[0].detail))),
       rest > 0 ? el("p", { class: "faint" }, `and ${rest} more`) : "");
     }));
+  }
+
+  /** Devices that follow each other and of which the same is to be said. */
+  static #alike(devices) {
+    const groups = [];
+    for (const device of devices) {
+      const last = groups.at(-1);
+      if (last && last[0].why === device.why && last[0].detail === device.detail) last.push(device);
+      else groups.push([device]);
+    }
+    return groups;
+  }
+
+  static #deviceLink({ driver, pool, device }) {
+    if (!device) return el("span", { class: "id" }, pool);
+    return el("a", { href: placeOf("device", "", `${driver} ${pool} ${device}`), class: "id" }, device);
   }
 
   // ---- logs ----

@@ -46,7 +46,9 @@ def test_a_pod_says_device_by_device_why_it_waits(make_node, browser):
     browser.until_text("#waiting", "9 wanted")
     browser.tell("click", selector="#waiting a")
     browser.until_text("#details", "It cannot be allocated on n1.")
-    browser.until_text("#details .reasons", "device-2")
+    # The same is to be said of all three, and said once.
+    browser.until_text("#details .reasons", "device-0, device-1, device-2")
+    browser.until("document.querySelectorAll('#details .reason').length === 1")
     browser.tell("click", selector="#details .reason a")
     browser.until_text("#details h2", "device-0")
     assert browser.complaints() == []
@@ -159,4 +161,10 @@ def test_a_reason_stands_without_its_frame(make_node, browser):
     browser.until_text("#waiting", 'resourceclaim "not-there" not found')
     browser.until_text("#waiting", "pod wants a node with disk=ssd, n1 has no such label")
     assert "nodes are available" not in browser.text("#waiting")
+    # It is said once beside the page, too, where there are no devices to tell of.
+    browser.tell("click", selector="#waiting a[href*='picky']")
+    browser.until_text("#details", "pod wants a node with disk=ssd")
+    browser.until_text("#details", "FailedScheduling")
+    browser.tell("settle")
+    assert browser.eval("document.querySelector('#details .explain').hidden")
     assert browser.complaints() == []
