@@ -73,7 +73,7 @@ static void print_verbs(enum dv_cli_peer peer)
 {
     for (size_t i = 0; i < dv_n_verbs; i++)
         if (dv_verbs[i].peer == peer)
-            (void)printf("  %-10s %s\n", dv_verbs[i].name, dv_verbs[i].summary);
+            (void)printf("  %-12s %s\n", dv_verbs[i].name, dv_verbs[i].summary);
 }
 
 enum dv_exit dv_cmd_help(struct dv_cli *cli)
