@@ -457,8 +457,11 @@ bool dv_cli_waits_print(const struct dv_cli_waits *waits, struct dv_arena *arena
     size_t width = 0;
 
     if (waits->n == 0) {
-        dv_buf_printf(buf, "nothing waits: %zu claim%s\n", waits->n_claims,
-                      waits->n_claims == 1 ? " is allocated" : "s are allocated");
+        dv_buf_add_c(buf, "nothing waits");
+        if (waits->n_claims > 0)
+            dv_buf_printf(buf, ": %zu claim%s", waits->n_claims,
+                          waits->n_claims == 1 ? " is allocated" : "s are allocated");
+        dv_buf_add_char(buf, '\n');
         return true;
     }
     dv_buf_printf(buf, "%zu of %zu claims wait", waits->n_waiting, waits->n_claims);

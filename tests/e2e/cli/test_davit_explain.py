@@ -388,6 +388,7 @@ def test_what_waits_for_nothing(offline):
     text = fleet(waiting_pod("q", {"cpu": "1"}, {"phase": "Running"}, nodeName="n1"), n_nodes=2,
                  n_allocated=1)
     assert offline.ok("explain", "-f", "-", stdin=text) == "nothing waits: 1 claim is allocated\n"
+    assert offline.ok("explain", "-f", "-", stdin=dump(node("n1"))) == "nothing waits\n"
     text = fleet(waiting_pod("p", {"cpu": "1"}), gpu_claim("c"), n_nodes=2, n_allocated=0)
     shown = offline.ok("explain", "-f", "-", stdin=text)
     assert "ml/p   fits now: no scheduler has seen it yet" in shown, shown
