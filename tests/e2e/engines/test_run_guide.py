@@ -1,5 +1,6 @@
 """docs/run.md: every command on the page gives what the page says. And the examples' leases."""
 
+import glob
 import os
 import pwd
 import re
@@ -82,6 +83,23 @@ def test_the_page_says_what_happens(shell, block):
         got = "".join(line for line in got.splitlines(True)
                       if not re.match(r"\[\d+\]|bash: line \d+:.*Terminated", line))
         assert plain(got) == plain(expected), command
+
+
+def test_the_messages_of_the_page_are_those_of_the_programs():
+    sources = ""
+    for folder in ("cli", "engines", "cdi"):
+        for path in glob.glob(os.path.join(ROOT, "src", folder, "**", "*.c"), recursive=True):
+            with open(path, encoding="utf-8") as file:
+                sources += re.sub(r'"\s*\n\s*"', "", file.read()).replace('\\"', '"')
+    with open(os.path.join(ROOT, "docs/run.md"), encoding="utf-8") as page:
+        table = page.read().partition("## When it does not work")[2]
+    messages = re.findall(r"^\| (?!message|-)(.+?) \|", table, re.M)
+    assert len(messages) == 6
+    for message in messages:
+        # What stands for a name, a path or a number is not in the source.
+        for part in re.split(r"\.\.\.|/run\S+|\b[A-Z]\b|podman create", message):
+            words = part.strip(' :"')
+            assert len(words) < 4 or words in sources, (message, words)
 
 
 @pytest.mark.parametrize("name", ["train.service", "train.container", "davit-compose.service"])
