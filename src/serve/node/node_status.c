@@ -10,6 +10,7 @@
 #include "device/device.h"
 #include "device/device_manager.h"
 #include "lease/lease.h"
+#include "lease/lease_spec.h"
 #include "loop/loop.h"
 #include "plugin/plugin.h"
 #include "pod/agent.h"
