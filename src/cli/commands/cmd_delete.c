@@ -1,5 +1,6 @@
 /* cmd_delete.c - objects removed: asked for all at once, then waited for. */
 #include <stdio.h>
+#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/buf.h"
@@ -13,6 +14,7 @@
 #include "cli/client/cli_kinds.h"
 #include "cli/client/documents.h"
 #include "cli/client/gather.h"
+#include "cli/terminal/progress.h"
 #include "resource/resource.h"
 #include "json/json.h"
 
@@ -37,6 +39,8 @@ struct removal {
     struct dv_cli_api *api;
     struct dv_cli *cli;
     DV_VEC(struct victim) victims;
+    size_t n_gone; /* that were waited for */
+    struct dv_progress progress;
     bool has_failed;
 };
 
@@ -183,6 +187,19 @@ static void tell_why(const struct victim *victim, const struct dv_json *doc)
     dv_buf_fini(&buf);
 }
 
+/* Says what is waited for. */
+static void tell_progress(struct removal *removal, const struct victim *victim)
+{
+    struct dv_progress *progress = &removal->progress;
+    dv_str name = dv_str_printf(removal->cli->arena, "%.*s/%.*s", DV_FMT(victim->kind->singular),
+                                DV_FMT(victim->name));
+
+    if (!progress->what) /* what is gone at once needs no word */
+        dv_progress_tell_begin(progress, "gone");
+    progress->detail = name;
+    dv_progress_tell_count(progress, removal->n_gone, removal->victims.n);
+}
+
 /* Looks until it is gone or the time is over. False: the server is gone. */
 static bool await(struct removal *removal, const struct victim *victim, uint64_t end_ms)
 {
@@ -204,6 +221,7 @@ static bool await(struct removal *removal, const struct victim *victim, uint64_t
         if (answer.failure) {
             if (answer.failure->code != 404) {
                 removal->has_failed = true;
+                dv_progress_tell_wipe(&removal->progress);
                 (void)dv_cli_api_complain(removal->api, answer.failure, DV_STR_NONE);
             }
             return true;
@@ -212,9 +230,11 @@ static bool await(struct removal *removal, const struct victim *victim, uint64_t
             return true;
         if (dv_clock_now_ms(dv_clock_real()) + pause_ms > end_ms) {
             removal->has_failed = true;
+            dv_progress_tell_wipe(&removal->progress);
             tell_why(victim, answer.doc);
             return true;
         }
+        tell_progress(removal, victim);
         dv_cli_api_sleep(removal->api, pause_ms);
         pause_ms = dv_u64_min(pause_ms * 3 / 2, LOOK_LAST_MS);
     }
@@ -238,9 +258,10 @@ static bool remove_all(struct removal *removal)
     (void)fflush(stdout); /* before a wait that may be long */
     if (cli->skips_waiting || cli->is_dry_run)
         return is_answered;
-    for (size_t i = 0; is_answered && i < removal->victims.n; i++)
+    for (size_t i = 0; is_answered && i < removal->victims.n; i++, removal->n_gone++)
         if (!removal->victims.v[i].is_gone)
             is_answered = await(removal, &removal->victims.v[i], end_ms);
+    dv_progress_tell_wipe(&removal->progress);
     return is_answered;
 }
 
@@ -274,7 +295,11 @@ enum dv_exit dv_cmd_delete(struct dv_cli *cli)
 {
     struct dv_cli_targets targets = {0};
     struct dv_cli_api api;
-    struct removal removal = {.api = &api, .cli = cli};
+    struct removal removal = {
+        .api = &api,
+        .cli = cli,
+        .progress = {.is_on = true, .is_short = true, .is_terminal = isatty(STDERR_FILENO) == 1},
+    };
     struct dv_err err;
     enum dv_exit exit;
     bool is_answered = true;

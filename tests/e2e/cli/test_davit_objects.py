@@ -10,7 +10,7 @@ import ssl
 import pytest
 
 from procs import until
-from runs import davit_path, write_config
+from runs import davit_path, run_on_terminal, write_config
 
 MANIFEST = """\
 apiVersion: resource.k8s.io/v1
@@ -242,6 +242,8 @@ def test_delete_waits_and_names_finalizers(real):
     assert (done.returncode, done.stdout) == (1, "configmap/held deleted\n"), done
     assert 'configmap/held is still there; it waits for its finalizers ["example.com/hold"]' in (
         done.stderr)
+    shown = run_on_terminal(["delete", "cm", "held", "--timeout", "1", "--kubeconfig", real.config])
+    assert "gone ... 0 of 1 (configmap/held)" in shown and "\r\033[K" in shown.rpartition("davit:")[0], shown
     assert real.ok("delete", "cm", "held", "--wait=false") == "configmap/held deleted\n"
 
 
