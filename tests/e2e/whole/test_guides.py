@@ -5,7 +5,8 @@ import os
 import re
 
 import pytest
-from guide_shells import ROOT, WAIT_S, Shell, commands, files, left_out, names, read, unprompted
+import yaml
+from guide_shells import ROOT, WAIT_S, Shell, blocks, commands, files, left_out, names, read, unprompted
 from peers import folder_of
 from procs import until
 
@@ -115,3 +116,24 @@ def test_guides_show_the_files_that_they_name():
         text = read(name)
         for file in re.findall(r"(?:apply -f|admit -f|--claim) ([\w./-]+\.yaml)", text):
             assert file in shown or os.path.exists(os.path.join(ROOT, file)), f"{name} names {file}"
+
+
+def test_the_objects_that_guides_show_are_taken(shell):
+    """As they stand on the page, each block in a namespace of its own."""
+    shell.run("davitd --node-name here &")
+    shell.settle("davitd")
+    n = 0
+    for name in names():
+        for kind, text in blocks(name):
+            if kind != "yaml":
+                continue
+            documents = [one for one in yaml.safe_load_all(text) if one]
+            assert documents, name
+            if not all("apiVersion" in one for one in documents):
+                continue  # a part of one
+            n += 1
+            with open(os.path.join(shell.folder, "block.yaml"), "w", encoding="utf-8") as file:
+                file.write(f"{{apiVersion: v1, kind: Namespace, metadata: {{name: guide-{n}}}}}\n---\n{text}")
+            status, output = shell.run(f"davit apply -n guide-{n} -f block.yaml")
+            assert status == 0 and "warning" not in output.lower(), f"{name}:\n{text}\n{output}"
+    assert n > 6
