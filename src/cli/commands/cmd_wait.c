@@ -11,10 +11,10 @@
 #include "cli/client/cli_api.h"
 #include "cli/client/cli_kinds.h"
 #include "cli/client/gather.h"
-#include "cli/terminal/jsonpath.h"
 #include "cli/terminal/progress.h"
 #include "resource/resource.h"
 #include "json/json.h"
+#include "json/jsonpath.h"
 
 /* How often the server is asked, and for how long unless told otherwise. */
 #define LOOK_MS 250u

@@ -15,9 +15,9 @@
 #include "base/vec.h"
 #include "base/visible.h"
 #include "cli/cli.h"
-#include "cli/terminal/jsonpath.h"
 #include "pb/pb.h"
 #include "json/json.h"
+#include "json/jsonpath.h"
 
 /* The most bytes that a terminal or a pipe gets. */
 #define OUTPUT_BYTES_MAX (1u << 30)

@@ -7,9 +7,9 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "cli/cli.h"
-#include "cli/terminal/jsonpath.h"
 #include "cli/terminal/option_row.h"
 #include "json/json.h"
+#include "json/jsonpath.h"
 
 /* More words were not meant for a verb that takes one or two. */
 #define WORDS_MAX 16u

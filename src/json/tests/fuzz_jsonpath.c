@@ -8,8 +8,8 @@
 #include "base/defs.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "cli/terminal/jsonpath.h"
 #include "json/json.h"
+#include "json/jsonpath.h"
 
 #define TEXT_BYTES_MAX (1u << 20)
 #define TEMPLATE_BYTES_MAX 200u

@@ -1,4 +1,4 @@
-#include "cli/terminal/jsonpath.h"
+#include "json/jsonpath.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -481,4 +481,20 @@ bool dv_jsonpath_print(dv_str template, const struct dv_json *doc, struct dv_are
         dv_str_find_char(template, '{') == template.n)
         r.text = dv_str_printf(arena, "{%.*s}", DV_FMT(template));
     return read_template(&r, doc, 0, true);
+}
+
+bool dv_jsonpath_first(dv_str path, const struct dv_json *doc, struct dv_arena *arena,
+                       const struct dv_json **found, struct dv_err *err)
+{
+    struct reading r = {.root = doc, .arena = arena, .err = err, .text = path};
+    struct set set;
+
+    if (!peek(&r) || !strchr(".[@$", peek(&r)))
+        return fail(&r, "not a path like .key");
+    if (!read_path(&r, doc, &set))
+        return false;
+    if (r.at < r.text.n)
+        return fail(&r, "something follows the path");
+    *found = set.n > 0 ? set.v[0] : NULL;
+    return true;
 }

@@ -5,8 +5,8 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/defs.h"
-#include "cli/terminal/jsonpath.h"
 #include "json/json.h"
+#include "json/jsonpath.h"
 
 #define TEXT_BYTES_MAX 65536u
 
