@@ -4,9 +4,13 @@
 
 #include "base/arena.h"
 #include "base/ascii.h"
+#include "base/calendar.h"
+#include "base/err.h"
 #include "base/name.h"
 #include "base/str.h"
+#include "cel/cel_pattern.h"
 #include "cel/check/decls.h"
+#include "cel/value/cel_net.h"
 #include "cel/value/cel_run.h"
 #include "cel/value/cel_time.h"
 #include "cel/value/cel_value.h"
@@ -166,6 +170,83 @@ static const struct dv_cel_format formats[] = {
     {NAME("date"),                   is_date,              "invalid date",                   72  },
     {NAME("datetime"),               is_datetime,          "invalid datetime",               72  },
 };
+
+/* ---- formats of schemas ---- */
+
+static bool is_ip(dv_str s, bool is_v6)
+{
+    struct dv_cel_ip ip;
+
+    return dv_cel_ip_parse(s, &ip) && (ip.n == 16) == is_v6;
+}
+
+static bool is_ipv4(dv_str s, struct dv_arena *arena)
+{
+    (void)arena;
+    return is_ip(s, false);
+}
+
+static bool is_ipv6(dv_str s, struct dv_arena *arena)
+{
+    (void)arena;
+    return is_ip(s, true);
+}
+
+static bool is_cidr(dv_str s, struct dv_arena *arena)
+{
+    struct dv_cel_cidr cidr;
+
+    (void)arena;
+    return dv_cel_cidr_parse(s, &cidr);
+}
+
+static bool is_duration(dv_str s, struct dv_arena *arena)
+{
+    struct dv_err err;
+    int64_t ns;
+
+    (void)arena;
+    return dv_duration_parse(s, &ns, &err);
+}
+
+/* Six pairs of digits between colons or dashes. */
+static bool is_mac(dv_str s, struct dv_arena *arena)
+{
+    (void)arena;
+    if (s.n != sizeof("00:00:00:00:00:00") - 1)
+        return false;
+    for (size_t i = 0; i < s.n; i++)
+        if (i % 3 == 2 ? s.p[i] != s.p[2] || (s.p[i] != ':' && s.p[i] != '-') : !dv_is_hex(s.p[i]))
+            return false;
+    return true;
+}
+
+bool dv_cel_has_format(dv_str format, dv_str text, struct dv_arena *scratch)
+{
+    static const struct {
+        dv_str name;
+        bool (*has)(dv_str text, struct dv_arena *arena);
+    } known[] = {
+        {DV_STR_INIT("date-time"), is_datetime},
+        {DV_STR_INIT("datetime"),  is_datetime},
+        {DV_STR_INIT("date"),      is_date    },
+        {DV_STR_INIT("duration"),  is_duration},
+        {DV_STR_INIT("uuid"),      is_uuid    },
+        {DV_STR_INIT("ipv4"),      is_ipv4    },
+        {DV_STR_INIT("ipv6"),      is_ipv6    },
+        {DV_STR_INIT("cidr"),      is_cidr    },
+        {DV_STR_INIT("mac"),       is_mac     },
+        {DV_STR_INIT("uri"),       is_uri     },
+        {DV_STR_INIT("byte"),      is_base64  },
+    };
+
+    for (size_t i = 0; i < DV_COUNT(known); i++)
+        if (dv_str_eq(known[i].name, format))
+            return known[i].has(text, scratch);
+    return true;
+}
+
+/* ---- formats of expressions ---- */
 
 static void fn_named(struct dv_cel_run *run, const struct dv_cel_val *args, struct dv_cel_val *out)
 {
