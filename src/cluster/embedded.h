@@ -27,6 +27,7 @@
 
 struct dv_api_status;
 struct dv_arena;
+struct dv_custom_set;
 struct dv_embedded;
 
 struct dv_embedded_options {
@@ -97,6 +98,8 @@ void dv_embedded_set_reviewer(struct dv_embedded *embedded, dv_embedded_review *
 /* The version of the newest change that is durable. */
 uint64_t dv_embedded_version(const struct dv_embedded *embedded);
 /* Borrowed until the next turn; NULL when absent. */
+/* The kinds that definitions make, and that are served now. */
+const struct dv_custom_set *dv_embedded_customs(const struct dv_embedded *embedded);
 struct dv_object *dv_embedded_get(const struct dv_embedded *embedded, const struct dv_kind *kind,
                                   dv_str namespace, dv_str name);
 

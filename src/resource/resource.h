@@ -23,6 +23,7 @@
 
 struct dv_arena;
 struct dv_buf;
+struct dv_custom;
 struct dv_err;
 struct dv_json;
 struct dv_object;
@@ -61,7 +62,10 @@ enum dv_kind_id {
     DV_KIND_DEPLOYMENT,
     DV_KIND_REPLICA_SET,
     DV_KIND_JOB,
+    DV_KIND_CUSTOM_DEFINITION,
     DV_N_KINDS,
+    /* All kinds that definitions make (custom.h). They are not among those of dv_kind(). */
+    DV_KIND_CUSTOM,
 };
 
 /* A version that a kind is served in. Events are in two groups. */
@@ -105,6 +109,8 @@ struct dv_kind {
     bool has_generation; /* metadata.generation counts changes of the spec */
     bool is_in_all;      /* `kubectl get all` shows it */
     bool has_scale;      /* a scale subresource */
+    /* Of a DV_KIND_CUSTOM: the definition in force, for the loop's thread; NULL: it is gone. */
+    struct dv_custom *custom;
 };
 
 const struct dv_kind *dv_kind(enum dv_kind_id id);
@@ -132,6 +138,7 @@ struct dv_decode_notes {
 enum dv_unknown {
     DV_UNKNOWN_KEEP, /* in the struct's `unknown`, printed again */
     DV_UNKNOWN_DROP,
+    DV_UNKNOWN_BODY, /* kept at the root, without a note: the body of a custom object */
 };
 
 /* What decoding one object may take for its structs: far more than any object that is accepted

@@ -124,6 +124,7 @@ static void settle(struct dv_vap *vap)
     }
     if (vap->active.n > 0)
         qsort(vap->active.v, vap->active.n, sizeof(vap->active.v[0]), compare_policies);
+    vap->is_about[DV_KIND_CUSTOM] = vap->active.n > 0;
     for (int id = 0; id < DV_N_KINDS; id++) {
         const struct dv_kind *kind = dv_kind((enum dv_kind_id)id);
 
@@ -152,6 +153,7 @@ void dv_vap_changed(struct dv_vap *vap, const struct dv_object *old, struct dv_o
     settle(vap);
 }
 
+/* Rules name kinds that definitions make by their texts alone: each is looked at in full. */
 bool dv_vap_is_about(const struct dv_vap *vap, const struct dv_kind *kind)
 {
     return vap->is_about[kind->id];

@@ -65,7 +65,7 @@ struct dv_vap {
     struct dv_map bindings; /* struct dv_vap_binding, by name */
     /* Those that have a binding, in the order in which they are asked. */
     DV_VEC(struct dv_vap_policy *) active;
-    bool is_about[DV_N_KINDS];
+    bool is_about[DV_KIND_CUSTOM + 1];
 };
 
 struct dv_vap_policy *dv_vap_policy_new(struct dv_object *object);

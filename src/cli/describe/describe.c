@@ -277,6 +277,8 @@ void dv_describe_object(const struct dv_describe *d, const struct dv_object *obj
     case DV_KIND_CONFIG_MAP:
     case DV_KIND_LEASE:
     case DV_KIND_RUNTIME_CLASS:
+    case DV_KIND_CUSTOM_DEFINITION:
+    case DV_KIND_CUSTOM:
     case DV_N_KINDS:
         describe_rest(d, doc);
         break;

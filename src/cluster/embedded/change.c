@@ -15,10 +15,15 @@
 #include "cluster/embedded/engine.h"
 #include "cluster/embedded/events.h"
 #include "cluster/embedded/namespace_quota.h"
+#include "cluster/embedded/update.h"
 #include "cluster/objects/collection.h"
+#include "resource/custom.h"
 #include "resource/prepare.h"
 #include "resource/resource.h"
 #include "store/store.h"
+
+/* The ceiling of a message that lists fields which nobody knows. */
+#define NOTES_BYTES_MAX 65536u
 
 static const struct dv_kind *kind_of(const struct dv_cluster_operation *operation)
 {
@@ -209,6 +214,115 @@ bool dv_change_create(struct dv_cluster_operation *operation, void *value)
 {
     operation->result = (struct dv_result){.value = value, .is_new = true};
     return operation->is_computing || dv_change_commit(operation);
+}
+
+/* ---- kinds that definitions make ---- */
+
+/* The version of the definition that the request is made in; NULL: the definition is gone, or the
+ * version is not served any more. */
+static const struct dv_custom_version *version_of(const struct dv_cluster_operation *operation)
+{
+    if (!operation->custom)
+        return NULL;
+    return operation->request && operation->request->version
+               ? dv_custom_version_find(operation->custom, operation->request->version->version)
+               : operation->custom->storage;
+}
+
+static bool fail_unknown(struct dv_cluster_operation *operation,
+                         const struct dv_decode_notes *notes)
+{
+    DV_CLEANUP(dv_buf_fini) struct dv_buf buf;
+    const struct dv_kind *kind = kind_of(operation);
+
+    dv_buf_init(&buf, NOTES_BYTES_MAX);
+    for (size_t i = 0; i < notes->n; i++) {
+        dv_buf_add_c(&buf, i > 0 ? ", " : "");
+        dv_buf_add(&buf, notes->v[i]);
+    }
+    return dv_cluster_operation_fail(
+        operation,
+        dv_status_bad_request(operation->arena,
+                              "%.*s in version \"%.*s\" cannot be handled as a %.*s: "
+                              "strict decoding error: %.*s",
+                              DV_FMT(kind->name), DV_FMT(version_of(operation)->api.version),
+                              DV_FMT(kind->name), DV_FMT(dv_buf_str(&buf))));
+}
+
+static void add_warnings(struct dv_cluster_operation *operation,
+                         const struct dv_decode_notes *notes)
+{
+    dv_str *all = DV_NEW_ARRAY(operation->arena, dv_str, operation->n_warnings + notes->n);
+
+    if (operation->n_warnings > 0)
+        memcpy(all, operation->warnings, operation->n_warnings * sizeof(all[0]));
+    if (notes->n > 0)
+        memcpy(all + operation->n_warnings, notes->v, notes->n * sizeof(all[0]));
+    operation->warnings = all;
+    operation->n_warnings += notes->n;
+}
+
+static bool settle(struct dv_cluster_operation *operation, void *value)
+{
+    const struct dv_custom_version *version = version_of(operation);
+    enum dv_field_validation validation =
+        operation->request ? operation->request->field_validation : DV_VALIDATE_IGNORE;
+    struct dv_decode_notes notes = {0};
+
+    if (!version)
+        return dv_cluster_operation_fail(operation, dv_status_no_such_path(operation->arena));
+    dv_custom_settle(version, value, operation->arena, &notes);
+    if (notes.n > 0 && validation == DV_VALIDATE_STRICT)
+        return fail_unknown(operation, &notes);
+    if (validation == DV_VALIDATE_WARN)
+        add_warnings(operation, &notes);
+    return true;
+}
+
+bool dv_change_default(struct dv_cluster_operation *operation, void *value)
+{
+    const struct dv_kind *kind = kind_of(operation);
+
+    if (dv_kind_is_custom(kind))
+        return settle(operation, value);
+    dv_default(kind, dv_update_version(operation), value, dv_cluster_operation_now(operation),
+               operation->arena);
+    return true;
+}
+
+void dv_change_prepare_custom(struct dv_cluster_operation *operation, void *value,
+                              const struct dv_object *old)
+{
+    const struct dv_custom_version *version = version_of(operation);
+    bool is_status = operation->request && operation->request->subresource == DV_SUB_STATUS;
+
+    if (!version)
+        return;
+    if (old)
+        dv_custom_prepare_update(version, is_status, value, old->value, operation->arena);
+    else
+        dv_custom_prepare_create(version, value, operation->arena);
+}
+
+/* Compiles a definition that is written, because what cannot be compiled is refused. */
+static void check_definition(const void *value, const struct dv_object *old,
+                             struct dv_problems *problems)
+{
+    dv_custom_check_definition(value, old ? old->value : NULL, problems);
+    if (problems->n == 0)
+        dv_custom_unref(dv_custom_new(value, problems));
+}
+
+void dv_change_check_custom(struct dv_cluster_operation *operation, const void *value,
+                            const struct dv_object *old, struct dv_problems *problems)
+{
+    const struct dv_custom_version *version = version_of(operation);
+    bool is_status = operation->request && operation->request->subresource == DV_SUB_STATUS;
+
+    if (version)
+        dv_custom_check(version, value, old ? old->value : NULL, problems);
+    else if (kind_of(operation)->id == DV_KIND_CUSTOM_DEFINITION && !is_status)
+        check_definition(value, old, problems);
 }
 
 /* ---- namespaces ---- */

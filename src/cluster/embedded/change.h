@@ -29,6 +29,16 @@ DV_CHECKED bool dv_change_admit(struct dv_cluster_operation *operation, const vo
 void dv_change_check_admin_access(const struct dv_cluster_operation *operation,
                                   const struct dv_validation *what, struct dv_problems *problems);
 
+/* Gives the value what its kind says: defaults, and for a kind that a definition made only the
+ * fields that its schema has. False: the operation has failed. */
+DV_CHECKED bool dv_change_default(struct dv_cluster_operation *operation, void *value);
+/* Sets back what the request may not change, and checks the rest of what the kind's definition
+ * says; does nothing for a kind that is built in. `old` is what is stored, or NULL. */
+void dv_change_prepare_custom(struct dv_cluster_operation *operation, void *value,
+                              const struct dv_object *old);
+void dv_change_check_custom(struct dv_cluster_operation *operation, const void *value,
+                            const struct dv_object *old, struct dv_problems *problems);
+
 /* Asks for admission, then goes on with `next`. An operation that a worker computes is put aside
  * for that, because admission is asked on the loop. Returns what `run` of an operation returns. */
 bool dv_change_admit_then(struct dv_cluster_operation *operation, void *value,

@@ -19,6 +19,7 @@
 #include "cluster/objects/collection.h"
 #include "cluster/objects/readback.h"
 #include "loop/loop.h"
+#include "resource/custom.h"
 #include "resource/object_pool.h"
 #include "resource/resource.h"
 #include "resource/status.h"
@@ -40,6 +41,7 @@ static void op_free(struct dv_cluster_operation *operation)
 
     dv_object_unref(operation->object);
     dv_object_unref(operation->stored);
+    dv_custom_unref(operation->custom);
     dv_object_unref(operation->namespace);
     dv_object_unref(operation->account);
     dv_object_unref(operation->class);
@@ -211,6 +213,8 @@ void dv_cluster_operation_start(struct dv_cluster_operation *operation, const st
     }
     operation->entry = entry;
     operation->run = run;
+    if (dv_kind_is_custom(kind) && kind->custom && !operation->custom)
+        operation->custom = dv_custom_ref(kind->custom);
     dv_list_push(&entry->waiting, &operation->link);
     entry->n_waiting++;
     if (!entry->operation)

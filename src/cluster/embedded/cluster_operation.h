@@ -30,6 +30,7 @@ struct dv_kind;
 struct dv_managed_fields;
 struct dv_object;
 struct dv_cluster_operation;
+struct dv_custom;
 
 /* One change of the object: what it becomes (NULL: it goes), and the version of the change. */
 struct dv_step {
@@ -83,6 +84,8 @@ struct dv_cluster_operation {
     bool is_given_up; /* its caller has cancelled it meanwhile */
     struct dv_work work;
     struct dv_time now;
+    /* The definition of the object's kind; a reference, or NULL: the kind is built in, or gone. */
+    struct dv_custom *custom;
     /* The namespace that the object is created in; a reference, or NULL. */
     struct dv_object *namespace;
     /* The account of a pod that is created; a reference, or NULL: it is not there yet. */

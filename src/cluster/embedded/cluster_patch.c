@@ -18,6 +18,7 @@
 #include "cluster/embedded/engine.h"
 #include "cluster/embedded/update.h"
 #include "cluster/objects/collection.h"
+#include "resource/custom.h"
 #include "resource/resource.h"
 #include "resource/status.h"
 #include "resource/validate.h"
@@ -177,7 +178,8 @@ static void *read_result(struct dv_cluster_operation *operation, const struct dv
     struct dv_err err;
     dv_str why;
 
-    if (!dv_decode_json(message, doc, DV_UNKNOWN_DROP, operation->arena, value, &notes, &err)) {
+    if (!dv_decode_json(message, doc, dv_kind_unknown(operation->request->kind), operation->arena,
+                        value, &notes, &err)) {
         if (!dv_misfit_find(message, doc, operation->arena, &why))
             why = dv_str_from_c(dv_err_text(&err));
         (void)fail_result(operation, doc, why);

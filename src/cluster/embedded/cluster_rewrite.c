@@ -102,11 +102,12 @@ static void start_one(struct dv_embedded *embedded, const struct dv_entry *entry
 static void go_on(struct dv_embedded *embedded)
 {
     struct dv_rewrite *rewrite = &embedded->rewrite;
+    const struct dv_collection *collection;
 
-    while (rewrite->kind < DV_N_KINDS && !rewrite->has_failed && !embedded->is_closing) {
-        struct dv_collection_range range =
-            dv_collection_range_after(&embedded->collections[rewrite->kind], DV_STR_NONE,
-                                      (dv_str){rewrite->after, rewrite->n_after});
+    while ((collection = dv_engine_collection_at(embedded, rewrite->kind)) != NULL &&
+           !rewrite->has_failed && !embedded->is_closing) {
+        struct dv_collection_range range = dv_collection_range_after(
+            collection, DV_STR_NONE, (dv_str){rewrite->after, rewrite->n_after});
         struct dv_entry *entry;
 
         while (rewrite->n_running < N_RUNNING_MAX &&

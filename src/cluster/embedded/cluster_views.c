@@ -134,11 +134,13 @@ void dv_views_tell(struct dv_embedded *embedded, struct dv_collection *collectio
 
 void dv_views_end(struct dv_embedded *embedded)
 {
+    struct dv_collection *collection;
+
     embedded->next_view = NULL; /* for the case that a view's callback closes the API */
-    for (size_t i = 0; i < DV_N_KINDS; i++) {
+    for (size_t i = 0; (collection = dv_engine_collection_at(embedded, i)) != NULL; i++) {
         struct dv_link *link;
 
-        while ((link = dv_list_shift(&embedded->collections[i].views)) != NULL) {
+        while ((link = dv_list_shift(&collection->views)) != NULL) {
             struct local_view *local = DV_CONTAINER(link, struct local_view, link);
 
             dv_task_cancel(&local->task);

@@ -193,13 +193,14 @@ static bool tell_collection(struct dv_embedded *embedded, struct dv_collection *
 static void tell_all(struct dv_task *task)
 {
     struct dv_embedded *embedded = DV_CONTAINER(task, struct dv_embedded, watch);
+    size_t n_kinds = DV_N_KINDS + embedded->customs.n;
     bool has_more = false;
 
     embedded->watch_room = TURN_BYTES;
-    for (size_t n = 0; n < DV_N_KINDS; n++) {
+    for (size_t n = 0; n < n_kinds; n++) {
         /* Each turn begins with another kind, so that none waits for the others for ever. */
         struct dv_collection *collection =
-            &embedded->collections[(embedded->watch_first + n) % DV_N_KINDS];
+            dv_engine_collection_at(embedded, (embedded->watch_first + n) % n_kinds);
 
         if (!collection->is_woken)
             continue;
@@ -209,7 +210,7 @@ static void tell_all(struct dv_task *task)
         collection->is_woken |= tell_collection(embedded, collection);
         has_more |= collection->is_woken;
     }
-    embedded->watch_first = (embedded->watch_first + 1) % DV_N_KINDS;
+    embedded->watch_first = (embedded->watch_first + 1) % n_kinds;
     if (has_more && !embedded->is_closing)
         dv_task_post(&embedded->watch, embedded->cluster.loop, tell_all);
 }
@@ -222,15 +223,21 @@ void dv_watchers_wake(struct dv_embedded *embedded, struct dv_collection *collec
     dv_task_post(&embedded->watch, embedded->cluster.loop, tell_all);
 }
 
+void dv_watchers_end_of(struct dv_collection *collection)
+{
+    struct dv_link *link;
+
+    while ((link = dv_list_first(&collection->watchers)) != NULL)
+        end(DV_CONTAINER(link, struct watching, link), false);
+}
+
 void dv_watchers_end(struct dv_embedded *embedded)
 {
-    dv_task_cancel(&embedded->watch);
-    for (size_t i = 0; i < DV_N_KINDS; i++) {
-        struct dv_link *link;
+    struct dv_collection *collection;
 
-        while ((link = dv_list_first(&embedded->collections[i].watchers)) != NULL)
-            end(DV_CONTAINER(link, struct watching, link), false);
-    }
+    dv_task_cancel(&embedded->watch);
+    for (size_t i = 0; (collection = dv_engine_collection_at(embedded, i)) != NULL; i++)
+        dv_watchers_end_of(collection);
 }
 
 /* ---- life ---- */

@@ -165,7 +165,7 @@ static enum ownership look_at_owner(const struct dv_embedded *embedded,
     dv_str version;
 
     dv_api_version_split(reference->api_version, &group, &version);
-    kind = dv_kind_by_name(group, version, reference->kind, NULL);
+    kind = dv_engine_kind_by_name(embedded, group, version, reference->kind);
     if (!kind)
         return OWNER_SOLID; /* a kind that is not served here: somebody else looks after it */
     if (!owner || owner->kind != kind || !dv_str_eq(owner->meta->name, reference->name) ||

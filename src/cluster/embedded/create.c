@@ -16,6 +16,7 @@
 #include "cluster/embedded/engine.h"
 #include "cluster/embedded/update.h"
 #include "cluster/objects/collection.h"
+#include "resource/custom.h"
 #include "resource/patch.h"
 #include "resource/prepare.h"
 #include "resource/resource.h"
@@ -93,8 +94,10 @@ static bool create_admitted(struct dv_cluster_operation *operation, void *value)
         return false;
     dv_service_apply(operation, value);
     dv_prepare_create(kind, value, &how);
+    dv_change_prepare_custom(operation, value, NULL);
     dv_change_check_admin_access(operation, &what, &problems);
     dv_validate(&what, &problems);
+    dv_change_check_custom(operation, value, NULL, &problems);
     if (problems.n > 0)
         return dv_cluster_operation_fail(operation,
                                          dv_status_invalid(&about, &problems, operation->arena));
@@ -130,8 +133,8 @@ bool dv_create_value(struct dv_cluster_operation *operation, void *value,
     meta->resource_version = DV_STR_NONE;
     meta->managed_fields = NULL;
     meta->n_managed_fields = 0;
-    dv_default(kind, dv_update_version(operation), value, now, operation->arena);
-    return dv_change_admit_then(operation, value, create_admitted);
+    return dv_change_default(operation, value) &&
+           dv_change_admit_then(operation, value, create_admitted);
 }
 
 static bool run(struct dv_cluster_operation *operation)
@@ -158,12 +161,34 @@ static dv_str choose_name(struct dv_cluster_operation *operation, dv_str prefix)
     return name;
 }
 
+/* Whether there may be another object of the kind. False: the operation has failed. */
+static bool may_create(struct dv_cluster_operation *operation, dv_str name)
+{
+    const struct dv_kind *kind = operation->request->kind;
+    const struct dv_collection *collection = dv_engine_collection(operation->embedded, kind);
+    const struct dv_status_about about = {.kind = kind, .name = name};
+
+    if (dv_kind_is_custom(kind) && kind->custom && kind->custom->is_terminating)
+        return dv_cluster_operation_fail(
+            operation, dv_status_forbidden(&about, operation->arena,
+                                           "create not allowed while custom resource definition is "
+                                           "terminating"));
+    if (kind->id == DV_KIND_CUSTOM_DEFINITION && collection->n >= DV_CUSTOM_DEFINITIONS_MAX)
+        return dv_cluster_operation_fail(
+            operation, dv_status_forbidden(&about, operation->arena,
+                                           "there are %u definitions already, which is the limit",
+                                           DV_CUSTOM_DEFINITIONS_MAX));
+    return true;
+}
+
 void dv_create_start(struct dv_cluster_operation *operation)
 {
     const struct dv_request *request = operation->request;
     const struct dv_api_object_meta *meta = request->value;
     dv_str name = request->name.n > 0 ? request->name : meta->name;
 
+    if (!may_create(operation, name))
+        return;
     if (name.n == 0 && meta->generate_name.n > 0)
         name = choose_name(operation, meta->generate_name);
     operation->is_computable = true;

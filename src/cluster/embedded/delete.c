@@ -14,6 +14,7 @@
 #include "cluster/embedded/engine.h"
 #include "cluster/objects/collection.h"
 #include "cluster/objects/history.h"
+#include "resource/custom.h"
 #include "resource/resource.h"
 #include "resource/status.h"
 #include "resource/validate.h"
@@ -271,6 +272,20 @@ static bool delete_namespace(struct dv_cluster_operation *operation,
     return remove_object(operation, NULL);
 }
 
+/* A definition goes after its objects. */
+static void add_finalizer(struct dv_cluster_operation *operation, struct dv_api_object_meta *meta,
+                          dv_str finalizer)
+{
+    dv_str *all = DV_NEW_ARRAY(operation->arena, dv_str, meta->n_finalizers + 1);
+
+    if (dv_meta_has_finalizer(meta, finalizer))
+        return;
+    if (meta->n_finalizers > 0)
+        memcpy(all, meta->finalizers, meta->n_finalizers * sizeof(all[0]));
+    all[meta->n_finalizers++] = finalizer;
+    meta->finalizers = all;
+}
+
 bool dv_delete_value(struct dv_cluster_operation *operation, void *value)
 {
     const struct dv_kind *kind = operation->entry->collection->kind;
@@ -281,6 +296,8 @@ bool dv_delete_value(struct dv_cluster_operation *operation, void *value)
     if (kind->id == DV_KIND_NAMESPACE)
         return delete_namespace(operation, value);
     set_finalizers(operation, meta);
+    if (kind->id == DV_KIND_CUSTOM_DEFINITION && !meta->deletion_timestamp.is_set)
+        add_finalizer(operation, meta, DV_STR(DV_CUSTOM_FINALIZER));
     if (meta->n_finalizers == 0)
         return remove_object(operation, NULL);
     mark_deleted(operation, meta);

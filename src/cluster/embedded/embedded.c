@@ -55,11 +55,19 @@ struct loading {
     struct dv_arena *arena; /* for one row at a time */
 };
 
-static const struct dv_kind *kind_of_key(dv_str key, dv_str *rest)
+static const struct dv_kind *kind_of_key(const struct dv_embedded *embedded, dv_str key,
+                                         dv_str *rest)
 {
+    const dv_str custom = DV_STR(DV_CUSTOM_KEY);
     size_t n = dv_str_find_char(key, '/');
 
     *rest = dv_str_slice(key, n + 1, key.n);
+    if (dv_str_starts_with(key, custom)) {
+        const struct dv_custom_kind *made =
+            dv_custom_kinds_by_key(&embedded->customs, dv_str_slice(key, custom.n, n));
+
+        return made ? &made->kind : NULL;
+    }
     for (size_t i = 0; i < DV_N_KINDS; i++) {
         const struct dv_kind *kind = dv_kind((enum dv_kind_id)i);
 
@@ -110,7 +118,10 @@ static bool load_object(struct loading *loading, const struct dv_kind *kind,
 
     if (!object)
         return false;
-    is_placed = check_version(object->version, err) && place_object(loading, row->key, object, err);
+    is_placed =
+        check_version(object->version, err) && place_object(loading, row->key, object, err) &&
+        (dv_definitions_loaded(loading->embedded, object) ||
+         dv_fail(err, DV_RESOURCE_EXHAUSTED, "more than %u definitions", DV_CUSTOM_KINDS_MAX));
     if (is_packed)
         dv_object_forget_value(object);
     if (!is_placed)
@@ -122,7 +133,7 @@ static bool load_row(void *ctx, const struct dv_store_row *row, struct dv_err *e
 {
     struct loading *loading = ctx;
     dv_str rest;
-    const struct dv_kind *kind = kind_of_key(row->key, &rest);
+    const struct dv_kind *kind = kind_of_key(loading->embedded, row->key, &rest);
 
     dv_arena_reset(loading->arena);
     if (!kind)
@@ -151,11 +162,13 @@ static void clear(struct dv_embedded *embedded)
     dv_object_owners_fini(&embedded->owners);
     for (size_t i = 0; i < DV_N_KINDS; i++)
         dv_collection_fini(&embedded->collections[i]);
+    dv_custom_kinds_fini(&embedded->customs);
 }
 
 static void set_up(struct dv_embedded *embedded)
 {
     dv_object_owners_init(&embedded->owners);
+    dv_custom_kinds_init(&embedded->customs);
     for (size_t i = 0; i < DV_N_KINDS; i++)
         dv_collection_init(&embedded->collections[i], dv_kind((enum dv_kind_id)i));
     /* Begins at 1 for an empty store: a list of version 0 would mean "any version". */
@@ -283,6 +296,7 @@ struct dv_embedded *dv_embedded_open(struct dv_loop *loop, struct dv_store *stor
                                      const struct dv_embedded_options *options, struct dv_err *err)
 {
     struct dv_embedded *embedded = DV_ALLOC(struct dv_embedded);
+    struct dv_collection *collection;
     bool is_loaded;
 
     embedded->cluster = (struct dv_cluster){.engine = &engine, .loop = loop, .is_embedded = true};
@@ -313,9 +327,9 @@ struct dv_embedded *dv_embedded_open(struct dv_loop *loop, struct dv_store *stor
         return NULL;
     }
     embedded->last_version = embedded->version;
-    for (size_t i = 0; i < DV_N_KINDS; i++)
-        dv_history_init(&embedded->collections[i].history, embedded->options.n_history_max,
-                        embedded->version);
+    for (size_t i = 0; (collection = dv_engine_collection_at(embedded, i)) != NULL; i++)
+        dv_history_init(&collection->history, embedded->options.n_history_max, embedded->version);
+    dv_definitions_start(embedded);
     dv_collector_start(embedded);
     dv_quotas_start(embedded);
     make_builtins(embedded);
@@ -357,6 +371,7 @@ void dv_embedded_close(struct dv_embedded *embedded, dv_closed_fn *closed, void 
     embedded->closed_ctx = ctx;
     embedded->is_closing = true;
     dv_collector_stop(embedded);
+    dv_definitions_stop(embedded);
     dv_timer_cancel(&embedded->start_again);
     dv_timer_cancel(&embedded->rewrite.timer);
     dv_watchers_end(embedded);
@@ -372,6 +387,11 @@ struct dv_cluster *dv_embedded_cluster(struct dv_embedded *embedded)
 
 /* ---- reading ---- */
 
+const struct dv_custom_set *dv_embedded_customs(const struct dv_embedded *embedded)
+{
+    return &embedded->customs.served;
+}
+
 uint64_t dv_embedded_version(const struct dv_embedded *embedded)
 {
     return embedded->version;
@@ -380,8 +400,10 @@ uint64_t dv_embedded_version(const struct dv_embedded *embedded)
 struct dv_object *dv_embedded_get(const struct dv_embedded *embedded, const struct dv_kind *kind,
                                   dv_str namespace, dv_str name)
 {
-    const struct dv_entry *entry =
-        dv_collection_get(&embedded->collections[kind->id], namespace, name);
+    const struct dv_collection *collection = dv_kind_is_custom(kind)
+                                                 ? &dv_custom_kind_of(kind)->collection
+                                                 : &embedded->collections[kind->id];
+    const struct dv_entry *entry = dv_collection_get(collection, namespace, name);
 
     return entry ? dv_entry_object(entry) : NULL;
 }

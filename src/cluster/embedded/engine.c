@@ -18,7 +18,34 @@
 
 struct dv_collection *dv_engine_collection(struct dv_embedded *embedded, const struct dv_kind *kind)
 {
-    return &embedded->collections[kind->id];
+    return dv_kind_is_custom(kind) ? &dv_custom_kind_of(kind)->collection
+                                   : &embedded->collections[kind->id];
+}
+
+struct dv_collection *dv_engine_collection_at(struct dv_embedded *embedded, size_t i)
+{
+    if (i < DV_N_KINDS)
+        return &embedded->collections[i];
+    i -= DV_N_KINDS;
+    return i < embedded->customs.n ? &embedded->customs.v[i]->collection : NULL;
+}
+
+size_t dv_engine_collection_index(const struct dv_collection *collection)
+{
+    return dv_kind_is_custom(collection->kind)
+               ? DV_N_KINDS + dv_custom_kind_of(collection->kind)->index
+               : (size_t)collection->kind->id;
+}
+
+const struct dv_kind *dv_engine_kind_by_name(const struct dv_embedded *embedded, dv_str group,
+                                             dv_str version, dv_str name)
+{
+    const struct dv_kind *kind = dv_kind_by_name(group, version, name, NULL);
+    const struct dv_custom_version *found;
+
+    return kind
+               ? kind
+               : dv_custom_set_find(&embedded->customs.served, group, version, name, false, &found);
 }
 
 struct dv_time dv_engine_now(const struct dv_embedded *embedded)
@@ -28,7 +55,8 @@ struct dv_time dv_engine_now(const struct dv_embedded *embedded)
 
 dv_str dv_engine_key(const struct dv_entry *entry, struct dv_arena *arena)
 {
-    const dv_str parts[] = {entry->collection->kind->name, DV_STR("/"), dv_entry_key(entry)};
+    const dv_str parts[] = {dv_custom_key_of(entry->collection->kind, arena), DV_STR("/"),
+                            dv_entry_key(entry)};
 
     return dv_str_concat(parts, DV_COUNT(parts), arena);
 }
@@ -59,10 +87,11 @@ void dv_engine_report_retry(const char *what, const struct dv_api_status *failur
 static void on_age(struct dv_timer *timer)
 {
     struct dv_embedded *embedded = DV_CONTAINER(timer, struct dv_embedded, age);
+    struct dv_collection *collection;
     bool has_more = false;
 
-    for (size_t i = 0; i < DV_N_KINDS; i++)
-        has_more |= dv_history_age(&embedded->collections[i].history);
+    for (size_t i = 0; (collection = dv_engine_collection_at(embedded, i)) != NULL; i++)
+        has_more |= dv_history_age(&collection->history);
     if (has_more)
         dv_timer_start(timer, embedded->cluster.loop,
                        dv_loop_now_ms(embedded->cluster.loop) + AGE_MS, on_age);
@@ -85,6 +114,7 @@ void dv_engine_apply(struct dv_embedded *embedded, struct dv_entry *entry, struc
     dv_collector_look(embedded, entry, old, now);
     dv_quota_change(embedded, entry, old, now);
     dv_events_look(embedded, entry);
+    dv_definitions_look(embedded, entry, now);
     dv_watchers_wake(embedded, collection);
     dv_views_tell(embedded, collection, old, now);
     dv_object_unref(now);
@@ -144,6 +174,7 @@ bool dv_engine_is_packed(const struct dv_kind *kind)
     case DV_KIND_CLAIM:
     case DV_KIND_TEMPLATE:
     case DV_KIND_CONTROLLER_REVISION:
+    case DV_KIND_CUSTOM:
         return true;
     case DV_KIND_NODE: /* the scheduler uses all of these all the time */
     case DV_KIND_SLICE:
@@ -164,6 +195,7 @@ bool dv_engine_is_packed(const struct dv_kind *kind)
     case DV_KIND_CLUSTER_ROLE_BINDING:
     case DV_KIND_VALIDATING_POLICY: /* compiled as they are */
     case DV_KIND_VALIDATING_POLICY_BINDING:
+    case DV_KIND_CUSTOM_DEFINITION: /* few, and looked at when others change */
     case DV_N_KINDS:
         break;
     }

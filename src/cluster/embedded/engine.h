@@ -15,6 +15,7 @@
 #include "cluster/embedded/collect.h"
 #include "cluster/embedded/namespace_quota.h"
 #include "cluster/objects/collection.h"
+#include "cluster/objects/custom_kinds.h"
 #include "cluster/objects/object_owners.h"
 #include "loop/loop.h"
 #include "resource/resource.h"
@@ -51,6 +52,13 @@ struct dv_rewrite {
     void *ctx;
 };
 
+/* What is to be done for CustomResourceDefinitions: customs/definitions.c. */
+struct dv_definitions {
+    struct dv_task task;
+    struct dv_timer again;
+    size_t n_running;
+};
+
 /* The row of options.table_meta with the version of the newest deletion, which no object has. */
 #define DV_ENGINE_VERSION_KEY "version"
 
@@ -59,6 +67,8 @@ struct dv_embedded {
     struct dv_store *store;
     struct dv_embedded_options options;
     struct dv_collection collections[DV_N_KINDS];
+    struct dv_custom_kinds customs;
+    struct dv_definitions definitions;
     struct dv_object_owners owners;
     struct dv_collector collector;
     struct dv_quotas quotas;
@@ -100,6 +110,14 @@ struct dv_embedded {
 struct dv_collection *dv_engine_collection(struct dv_embedded *embedded,
                                            const struct dv_kind *kind);
 
+/* The collections of all kinds, those that definitions make behind the others: NULL at the end.
+ * What walks over them in portions goes on at an index, which a collection keeps. */
+struct dv_collection *dv_engine_collection_at(struct dv_embedded *embedded, size_t i);
+size_t dv_engine_collection_index(const struct dv_collection *collection);
+/* The kind of that name, built in or made by a definition. NULL: there is none. */
+const struct dv_kind *dv_engine_kind_by_name(const struct dv_embedded *embedded, dv_str group,
+                                             dv_str version, dv_str name);
+
 /* The metadata of an object of any kind: its first member. */
 static inline struct dv_api_object_meta *dv_meta_of(void *value)
 {
@@ -111,7 +129,7 @@ void dv_engine_report_retry(const char *what, const struct dv_api_status *failur
 /* Now, in whole seconds, as objects have it. */
 struct dv_time dv_engine_now(const struct dv_embedded *embedded);
 
-/* An entry's key in the store: "Pod/default/web". */
+/* An entry's key in the store: "Pod/default/web", "custom:widgets.example.com/default/w". */
 dv_str dv_engine_key(const struct dv_entry *entry, struct dv_arena *arena);
 /* A version in decimal, as resourceVersion has it. */
 dv_str dv_engine_version_text(uint64_t version, struct dv_arena *arena);
@@ -138,6 +156,15 @@ void dv_embedded_view_close(struct dv_view *view);
 /* cluster_watch.c */
 void dv_watchers_wake(struct dv_embedded *embedded, struct dv_collection *collection);
 void dv_watchers_end(struct dv_embedded *embedded);
+void dv_watchers_end_of(struct dv_collection *collection);
+
+/* customs/definitions.c: an object was loaded (false: its kind cannot be made), all were, one has
+ * changed; and the end. */
+bool dv_definitions_loaded(struct dv_embedded *embedded, const struct dv_object *object);
+void dv_definitions_start(struct dv_embedded *embedded);
+void dv_definitions_look(struct dv_embedded *embedded, const struct dv_entry *entry,
+                         const struct dv_object *now);
+void dv_definitions_stop(struct dv_embedded *embedded);
 
 /* cluster_token.c: starts a request for a token. */
 void dv_cluster_token_start(struct dv_cluster_operation *operation);

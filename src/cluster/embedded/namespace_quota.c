@@ -130,7 +130,7 @@ static bool add_use(const struct dv_namespace_quota *quota, struct dv_quota_part
 /* Whether the walk has passed the entry. */
 static bool is_passed(const struct dv_namespace_quota *quota, const struct dv_entry *entry)
 {
-    size_t kind = (size_t)entry->collection->kind->id;
+    size_t kind = dv_engine_collection_index(entry->collection);
     dv_str after = {quota->walk_after, quota->n_walk_after};
 
     return kind < quota->walk_kind ||
@@ -176,7 +176,8 @@ static bool wants_kind(const struct dv_namespace_quota *quota, const struct dv_k
 /* Counts the objects of the kind that the walk is at. Returns how many more there is time for. */
 static size_t walk_kind(struct dv_namespace_quota *quota, size_t n_left)
 {
-    const struct dv_collection *collection = &quota->embedded->collections[quota->walk_kind];
+    const struct dv_collection *collection =
+        dv_engine_collection_at(quota->embedded, quota->walk_kind);
     struct dv_collection_range range =
         dv_collection_range_after(collection, dv_entry_namespace(quota->entry),
                                   (dv_str){quota->walk_after, quota->n_walk_after});
@@ -213,18 +214,20 @@ static void on_walk(struct dv_task *task)
     struct dv_embedded *embedded = DV_CONTAINER(task, struct dv_embedded, quotas.walk);
     struct dv_link *first = dv_list_first(&embedded->quotas.walking);
     struct dv_namespace_quota *quota;
+    const struct dv_collection *collection;
     size_t n_left = WALK_PORTION;
 
     if (!first || embedded->is_closing)
         return;
     quota = DV_CONTAINER(first, struct dv_namespace_quota, walk_link);
-    while (n_left > 0 && quota->walk_kind < DV_N_KINDS) {
-        if (wants_kind(quota, embedded->collections[quota->walk_kind].kind))
+    while (n_left > 0 &&
+           (collection = dv_engine_collection_at(embedded, quota->walk_kind)) != NULL) {
+        if (wants_kind(quota, collection->kind))
             n_left = walk_kind(quota, n_left);
         else
             quota->walk_kind++;
     }
-    if (quota->walk_kind == DV_N_KINDS)
+    if (!dv_engine_collection_at(embedded, quota->walk_kind))
         end_walk(quota);
     if (!dv_list_is_empty(&embedded->quotas.walking))
         dv_task_post(task, embedded->cluster.loop, on_walk);
@@ -249,7 +252,8 @@ static bool is_known(dv_str name)
     for (unsigned id = 0; id < DV_N_KINDS; id++)
         if (dv_quota_counts(dv_kind((enum dv_kind_id)id), name))
             return true;
-    return false;
+    /* Kinds that definitions make come and go; a quota may be there before its kind. */
+    return dv_str_starts_with(name, DV_STR("count/")) && dv_str_find_char(name, '.') < name.n;
 }
 
 /* What objects that are being created use of a resource that is counted anew. */

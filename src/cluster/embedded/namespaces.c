@@ -26,13 +26,14 @@
 
 /* ---- namespaces ---- */
 
-static bool has_content(const struct dv_embedded *embedded, dv_str namespace)
+static bool has_content(struct dv_embedded *embedded, dv_str namespace)
 {
-    for (size_t i = 0; i < DV_N_KINDS; i++) {
-        struct dv_collection_range range =
-            dv_collection_range(&embedded->collections[i], namespace);
+    const struct dv_collection *collection;
 
-        if (embedded->collections[i].kind->is_namespaced && dv_collection_range_next(&range))
+    for (size_t i = 0; (collection = dv_engine_collection_at(embedded, i)) != NULL; i++) {
+        struct dv_collection_range range = dv_collection_range(collection, namespace);
+
+        if (collection->kind->is_namespaced && dv_collection_range_next(&range))
             return true;
     }
     return false;
@@ -41,13 +42,15 @@ static bool has_content(const struct dv_embedded *embedded, dv_str namespace)
 /* Whether something in the namespace is being written: a request that began before the namespace
  * was deleted may still create an object. This walks everything, but is asked only once, at the
  * end. */
-static bool has_writers(const struct dv_embedded *embedded, dv_str namespace)
+static bool has_writers(struct dv_embedded *embedded, dv_str namespace)
 {
-    for (size_t i = 0; i < DV_N_KINDS; i++) {
+    const struct dv_collection *collection;
+
+    for (size_t i = 0; (collection = dv_engine_collection_at(embedded, i)) != NULL; i++) {
         const struct dv_entry *entry;
         size_t at = 0;
 
-        while ((entry = dv_names_next(&embedded->collections[i].names, &at)) != NULL)
+        while ((entry = dv_names_next(&collection->names, &at)) != NULL)
             if (entry->operation && entry->n_namespace > 0 &&
                 dv_str_eq(dv_entry_namespace(entry), namespace))
                 return true;
@@ -97,11 +100,12 @@ static bool empty_collection(struct dv_embedded *embedded, struct dv_collection 
 
 void dv_namespace_empty(struct dv_embedded *embedded, struct dv_entry *namespace)
 {
+    struct dv_collection *collection;
     bool is_busy = false;
 
-    for (size_t i = 0; i < DV_N_KINDS; i++)
-        if (embedded->collections[i].kind->is_namespaced)
-            is_busy |= empty_collection(embedded, &embedded->collections[i], namespace);
+    for (size_t i = 0; (collection = dv_engine_collection_at(embedded, i)) != NULL; i++)
+        if (collection->kind->is_namespaced)
+            is_busy |= empty_collection(embedded, collection, namespace);
     if (!is_busy && !has_content(embedded, dv_entry_name(namespace))) {
         is_busy = has_writers(embedded, dv_entry_name(namespace));
         if (!is_busy)

@@ -14,6 +14,7 @@
 #include "cluster/embedded/cluster_operation.h"
 #include "cluster/embedded/engine.h"
 #include "cluster/objects/collection.h"
+#include "resource/custom.h"
 #include "resource/prepare.h"
 #include "resource/resource.h"
 #include "resource/status.h"
@@ -118,10 +119,12 @@ bool dv_update_check_names(struct dv_cluster_operation *operation, void *value)
 }
 
 /* Leases must name the version that they were read in, as in the reference: two who want to lead
- * would otherwise overwrite each other. Runtime classes must, too. */
+ * would otherwise overwrite each other. Runtime classes must, too, and definitions and the objects
+ * whose kinds they make. */
 static bool needs_version(const struct dv_kind *kind)
 {
-    return kind->id == DV_KIND_LEASE || kind->id == DV_KIND_RUNTIME_CLASS;
+    return kind->id == DV_KIND_LEASE || kind->id == DV_KIND_RUNTIME_CLASS ||
+           kind->id == DV_KIND_CUSTOM_DEFINITION || dv_kind_is_custom(kind);
 }
 
 static bool is_about_rights(const struct dv_kind *kind)
@@ -132,7 +135,8 @@ static bool is_about_rights(const struct dv_kind *kind)
 
 static bool is_created_by_update(const struct dv_kind *kind)
 {
-    return needs_version(kind) || is_about_rights(kind) || kind->id == DV_KIND_EVENT;
+    return kind->id == DV_KIND_LEASE || kind->id == DV_KIND_RUNTIME_CLASS ||
+           is_about_rights(kind) || kind->id == DV_KIND_EVENT;
 }
 
 static bool fail_without_version(struct dv_cluster_operation *operation)
@@ -212,6 +216,7 @@ static bool update_admitted(struct dv_cluster_operation *operation, void *value)
 
     dv_change_dedup_owners(operation, value);
     dv_prepare_update(kind, what.operation, value, old->value, &how);
+    dv_change_prepare_custom(operation, value, old);
     if (operation->request->sets_finalizers) {
         /* This is a write of the status, so dv_prepare_update has set them back. */
         meta->finalizers = finalizers;
@@ -220,6 +225,7 @@ static bool update_admitted(struct dv_cluster_operation *operation, void *value)
     dv_change_check_admin_access(operation, &what, &problems);
     dv_validate_before_update(&what, &problems);
     dv_validate(&what, &problems);
+    dv_change_check_custom(operation, value, old, &problems);
     if (problems.n > 0)
         return dv_cluster_operation_fail(operation,
                                          dv_status_invalid(&about, &problems, operation->arena));
@@ -236,9 +242,8 @@ bool dv_update_value(struct dv_cluster_operation *operation, void *value,
     operation->managed = managed;
     meta->creation_timestamp = old->meta->creation_timestamp;
     meta->resource_version = old->meta->resource_version;
-    dv_default(old->kind, dv_update_version(operation), value, dv_cluster_operation_now(operation),
-               operation->arena);
-    return dv_change_admit_then(operation, value, update_admitted);
+    return dv_change_default(operation, value) &&
+           dv_change_admit_then(operation, value, update_admitted);
 }
 
 bool dv_update_change(struct dv_cluster_operation *operation)

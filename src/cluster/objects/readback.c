@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/num.h"
+#include "cluster/objects/custom_kinds.h"
 #include "resource/resource.h"
 #include "store/store.h"
 
@@ -43,10 +44,10 @@ bool dv_readback_check(const struct dv_kind *kind, dv_str key, dv_str row, struc
 
     if (!dv_decode_row(kind, row, arena, value, err))
         return false;
-    own = kind->is_namespaced
-              ? dv_str_printf(arena, "%.*s/%.*s/%.*s", DV_FMT(kind->name), DV_FMT(value->namespace),
-                              DV_FMT(value->name))
-              : dv_str_printf(arena, "%.*s/%.*s", DV_FMT(kind->name), DV_FMT(value->name));
+    own = dv_custom_key_of(kind, arena);
+    own = kind->is_namespaced ? dv_str_printf(arena, "%.*s/%.*s/%.*s", DV_FMT(own),
+                                              DV_FMT(value->namespace), DV_FMT(value->name))
+                              : dv_str_printf(arena, "%.*s/%.*s", DV_FMT(own), DV_FMT(value->name));
     if (!dv_str_eq(own, key))
         return dv_fail(err, DV_INTERNAL, "it would be stored as %.*s, and read as %.*s",
                        DV_FMT(key), DV_FMT(own));

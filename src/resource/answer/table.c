@@ -8,8 +8,10 @@
 #include "base/buf.h"
 #include "number/number.h"
 #include "resource/answer/table_apps.h"
+#include "resource/answer/table_custom.h"
 #include "resource/answer/table_pod.h"
 #include "resource/answer/table_service.h"
+#include "resource/custom.h"
 #include "resource/resource.h"
 #include "resource/select.h"
 #include "json/json.h"
@@ -588,6 +590,16 @@ static void add_endpoint_slice(struct row *row, const struct dv_object *object)
     add_age(row, slice->metadata.creation_timestamp);
 }
 
+static void add_definition(struct row *row, const struct dv_object *object)
+{
+    DV_CLEANUP(dv_buf_fini) struct dv_buf buf;
+
+    dv_buf_init(&buf, 64);
+    dv_api_time_print(object->meta->creation_timestamp, false, &buf);
+    add_text(row, object->meta->name);
+    add_text(row, dv_buf_str(&buf));
+}
+
 struct dv_json *dv_table_cells(const struct dv_object *object, const struct dv_api_version *version,
                                struct dv_time now, struct dv_arena *arena)
 {
@@ -622,9 +634,14 @@ struct dv_json *dv_table_cells(const struct dv_object *object, const struct dv_a
         [DV_KIND_CLUSTER_ROLE] = add_role,
         [DV_KIND_ROLE_BINDING] = add_binding,
         [DV_KIND_CLUSTER_ROLE_BINDING] = add_binding,
+        [DV_KIND_CUSTOM_DEFINITION] = add_definition,
     };
     struct row row = {.cells = dv_json_new_array(arena), .now = now, .arena = arena};
 
+    if (dv_kind_is_custom(object->kind)) {
+        dv_table_custom(object, dv_custom_version_of(version), now, row.cells, arena);
+        return row.cells;
+    }
     (void)version; /* all versions of a kind show the same */
     adders[object->kind->id](&row, object);
     return row.cells;

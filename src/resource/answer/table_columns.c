@@ -3,6 +3,7 @@
 #include "resource/table.h"
 
 #include "base/str.h"
+#include "resource/custom.h"
 #include "resource/resource.h"
 
 #define NAME_TEXT                                                                                  \
@@ -398,6 +399,14 @@ static const struct dv_column endpoint_slice_columns[] = {
     AGE,
 };
 
+static const struct dv_column definition_columns[] = {
+    NAME(0),
+    {DV_STR_INIT("Created At"), DV_STR_INIT("date"), DV_STR_INIT(""),
+         DV_STR_INIT("CreationTimestamp is a timestamp representing the server time when this object "
+                 "was created."),
+         0},
+};
+
 #define COLUMNS(columns)                                                                           \
     {                                                                                              \
         columns, DV_COUNT(columns)                                                                 \
@@ -437,11 +446,16 @@ static const struct {
     [DV_KIND_CLUSTER_ROLE] = COLUMNS(role_columns),
     [DV_KIND_ROLE_BINDING] = COLUMNS(role_binding_columns),
     [DV_KIND_CLUSTER_ROLE_BINDING] = COLUMNS(cluster_role_binding_columns),
+    [DV_KIND_CUSTOM_DEFINITION] = COLUMNS(definition_columns),
 };
 
 const struct dv_column *dv_table_columns(const struct dv_kind *kind,
                                          const struct dv_api_version *version, size_t *n)
 {
+    if (dv_kind_is_custom(kind)) {
+        *n = dv_custom_version_of(version)->n_columns;
+        return dv_custom_version_of(version)->columns;
+    }
     (void)version;                /* all versions of a kind have the same columns */
     if (kind->id >= DV_N_KINDS) { /* one that is never stored */
         *n = DV_COUNT(plain_columns);

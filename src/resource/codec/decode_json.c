@@ -297,6 +297,8 @@ static bool look_at_unknown(struct decoder *d, const struct dv_message *message,
 
     if (is_root && is_type_meta(member))
         return dv_json_is(member, DV_JSON_NULL) || dv_json_as_str(member, &text, d->err);
+    if (is_root && d->unknown == DV_UNKNOWN_BODY)
+        return true;
     advice = dv_removed_advice(message, object, dv_json_key(member));
     if (advice)
         return dv_json_fail(member, d->err, "%s", advice);
@@ -376,7 +378,8 @@ static bool decode_object(struct decoder *d, const struct dv_message *message, c
                 return false;
         }
     }
-    if (has_unknown && d->unknown == DV_UNKNOWN_KEEP)
+    if (has_unknown &&
+        (d->unknown == DV_UNKNOWN_KEEP || (d->unknown == DV_UNKNOWN_BODY && is_root)))
         return keep_unknown(d, message, value, node, is_root);
     return true;
 }

@@ -115,6 +115,9 @@ VERSIONS(replica_set) = {
 VERSIONS(job) = {
     {BATCH, V1, &dv_message_job}
 };
+VERSIONS(custom_definition) = {
+    {DV_STR_INIT("apiextensions.k8s.io"), V1, &dv_message_custom_resource_definition}
+};
 
 NAMES(pod, DV_STR_INIT("po"));
 NAMES(node, DV_STR_INIT("no"));
@@ -129,6 +132,7 @@ NAMES(service, DV_STR_INIT("svc"));
 NAMES(endpoints, DV_STR_INIT("ep"));
 NAMES(deployment, DV_STR_INIT("deploy"));
 NAMES(replica_set, DV_STR_INIT("rs"));
+NAMES(custom_definition, DV_STR_INIT("crd"), DV_STR_INIT("crds"));
 
 #define KIND(k, kind_name, kind_plural, kind_singular, table)                                      \
     .id = (k), .name = DV_STR_INIT(kind_name), .plural = DV_STR_INIT(kind_plural),                 \
@@ -245,6 +249,11 @@ static const struct dv_kind job_kind = {KIND(DV_KIND_JOB, "Job", "jobs", "job", 
                                         .is_namespaced = true, .has_status = true,
                                         .has_generation = true, .is_in_all = true};
 
+static const struct dv_kind custom_definition_kind = {
+    KIND(DV_KIND_CUSTOM_DEFINITION, "CustomResourceDefinition", "customresourcedefinitions",
+         "customresourcedefinition", custom_definition),
+    SHORT(custom_definition), .has_status = true, .has_generation = true};
+
 static const struct dv_kind *const kinds[DV_N_KINDS] = {
     [DV_KIND_POD] = &pod_kind,
     [DV_KIND_NODE] = &node_kind,
@@ -276,6 +285,7 @@ static const struct dv_kind *const kinds[DV_N_KINDS] = {
     [DV_KIND_DEPLOYMENT] = &deployment_kind,
     [DV_KIND_REPLICA_SET] = &replica_set_kind,
     [DV_KIND_JOB] = &job_kind,
+    [DV_KIND_CUSTOM_DEFINITION] = &custom_definition_kind,
 };
 
 static const struct dv_api_version *version_of(const struct dv_kind *kind, dv_str group,

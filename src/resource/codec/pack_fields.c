@@ -235,6 +235,12 @@ dv_str dv_fields_packed(dv_str member)
     return dv_str_slice(member, HEAD_BYTES, member.n);
 }
 
+/* The table that the names of fields were packed by. */
+static const struct dv_message *message_of(enum dv_kind_id id)
+{
+    return id == DV_KIND_CUSTOM ? &dv_message_custom_object : dv_kind(id)->versions[0].message;
+}
+
 bool dv_fields_add_text(dv_str member, struct dv_buf *buf)
 {
     const struct dv_message *message;
@@ -245,7 +251,7 @@ bool dv_fields_add_text(dv_str member, struct dv_buf *buf)
         dv_buf_add(buf, member);
         return dv_json_text_is_plain(member);
     }
-    message = dv_kind((enum dv_kind_id)(unsigned char)member.p[1])->versions[0].message;
+    message = message_of((enum dv_kind_id)(unsigned char)member.p[1]);
     scan = (struct scan){.at = member.p + HEAD_BYTES, .end = member.p + member.n};
     dv_buf_add_char(buf, '{');
     is_ok = unpack_members(message, &scan, 0, buf);

@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "number/number.h"
+#include "resource/custom.h"
 #include "resource/resource.h"
 
 #define EXACT_COUNT DV_STR("ExactCount")
@@ -306,6 +307,9 @@ void dv_default(const struct dv_kind *kind, const struct dv_api_version *version
     case DV_KIND_JOB:
         dv_default_job(value, arena);
         break;
+    case DV_KIND_CUSTOM_DEFINITION:
+        dv_custom_default_definition(value, arena);
+        break;
     case DV_KIND_EVENT:
     case DV_KIND_SERVICE_ACCOUNT:
     case DV_KIND_CONFIG_MAP:
@@ -314,6 +318,7 @@ void dv_default(const struct dv_kind *kind, const struct dv_api_version *version
     case DV_KIND_ROLE:
     case DV_KIND_CLUSTER_ROLE:
     case DV_KIND_CONTROLLER_REVISION:
+    case DV_KIND_CUSTOM: /* by its schema: see dv_custom_settle */
     case DV_N_KINDS:
         break;
     }

@@ -107,11 +107,40 @@ static void create_endpoint_slice(void *value, const struct dv_prepare *how)
     ((struct dv_api_endpoint_slice *)value)->metadata.generation = 1;
 }
 
+/* Notes that objects are stored in the version that the definition says, as long as nobody who has
+ * rewritten all of them takes it out. */
+static void add_stored_version(struct dv_api_custom_resource_definition *definition,
+                               struct dv_arena *arena)
+{
+    struct dv_api_custom_resource_definition_status *status = &definition->status;
+    dv_str *all = DV_NEW_ARRAY(arena, dv_str, status->n_stored_versions + 1);
+    dv_str stored = DV_STR_NONE;
+
+    for (size_t i = 0; i < definition->spec.n_versions; i++)
+        if (definition->spec.versions[i].storage)
+            stored = definition->spec.versions[i].name;
+    for (size_t i = 0; i < status->n_stored_versions; i++) {
+        if (dv_str_eq(status->stored_versions[i], stored))
+            return;
+        all[i] = status->stored_versions[i];
+    }
+    all[status->n_stored_versions++] = stored;
+    status->stored_versions = all;
+}
+
 static void create_policy(void *value, const struct dv_prepare *how)
 {
     (void)how;
     ((struct dv_api_validating_admission_policy *)value)->status =
         (struct dv_api_validating_admission_policy_status){0};
+}
+
+static void create_definition(void *value, const struct dv_prepare *how)
+{
+    struct dv_api_custom_resource_definition *definition = value;
+
+    definition->status = (struct dv_api_custom_resource_definition_status){0};
+    add_stored_version(definition, how->arena);
 }
 
 /* A node keeps its status: a kubelet registers with it. */
@@ -129,6 +158,7 @@ static void (*const creates[DV_N_KINDS])(void *value, const struct dv_prepare *h
     [DV_KIND_DEPLOYMENT] = dv_create_deployment,
     [DV_KIND_REPLICA_SET] = dv_create_replica_set,
     [DV_KIND_JOB] = dv_create_job,
+    [DV_KIND_CUSTOM_DEFINITION] = create_definition,
 };
 
 void dv_prepare_create(const struct dv_kind *kind, void *value, const struct dv_prepare *how)
@@ -141,7 +171,7 @@ void dv_prepare_create(const struct dv_kind *kind, void *value, const struct dv_
     meta->deletion_grace_period_seconds = NULL;
     if (kind->has_generation)
         meta->generation = 1;
-    if (creates[kind->id])
+    if (kind->id < DV_N_KINDS && creates[kind->id])
         creates[kind->id](value, how);
     dv_gates_drop(kind, how->gates, NULL, value);
 }
@@ -375,6 +405,24 @@ static void update_policy_status(void *value, const void *old, const struct dv_p
     keep_meta_for_status(&policy->metadata, &old_policy->metadata);
 }
 
+static void update_definition(void *value, const void *old, const struct dv_prepare *how)
+{
+    struct dv_api_custom_resource_definition *definition = value;
+
+    definition->status = ((const struct dv_api_custom_resource_definition *)old)->status;
+    add_stored_version(definition, how->arena);
+}
+
+static void update_definition_status(void *value, const void *old, const struct dv_prepare *how)
+{
+    struct dv_api_custom_resource_definition *definition = value;
+    const struct dv_api_custom_resource_definition *old_definition = old;
+
+    (void)how;
+    definition->spec = old_definition->spec;
+    keep_meta_for_status(&definition->metadata, &old_definition->metadata);
+}
+
 /* What an update of the object keeps of the old one, and what one of its status keeps. */
 static const struct {
     void (*main)(void *value, const void *old, const struct dv_prepare *how);
@@ -393,6 +441,7 @@ static const struct {
     [DV_KIND_DEPLOYMENT] = {dv_update_deployment,  dv_update_deployment_status },
     [DV_KIND_REPLICA_SET] = {dv_update_replica_set, dv_update_replica_set_status},
     [DV_KIND_JOB] = {dv_update_job,         dv_update_job_status        },
+    [DV_KIND_CUSTOM_DEFINITION] = {update_definition,     update_definition_status    },
 };
 
 void dv_prepare_update(const struct dv_kind *kind, enum dv_operation operation, void *value,
@@ -405,9 +454,9 @@ void dv_prepare_update(const struct dv_kind *kind, enum dv_operation operation, 
     /* the caller that warns has called it before */
     (void)dv_dedup_owners(meta_of(kind, value), how->arena);
     keep_meta(meta_of(kind, value), meta_of(kind, old_again));
-    if (updates[kind->id].main && operation != DV_UPDATE_STATUS)
+    if (kind->id < DV_N_KINDS && updates[kind->id].main && operation != DV_UPDATE_STATUS)
         updates[kind->id].main(value, old, how);
-    if (updates[kind->id].status && operation == DV_UPDATE_STATUS)
+    if (kind->id < DV_N_KINDS && updates[kind->id].status && operation == DV_UPDATE_STATUS)
         updates[kind->id].status(value, old, how);
     dv_gates_drop(kind, how->gates, old_again, value);
     if (kind->has_generation && !is_same_spec(kind, value, old) &&

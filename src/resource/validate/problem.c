@@ -53,7 +53,7 @@ static const char *type_text(enum dv_problem_type type)
 
 static void print_path(const struct dv_field_path *path, struct dv_buf *buf)
 {
-    const struct dv_field_path *steps[64];
+    const struct dv_field_path *steps[160]; /* twice what a schema may be deep, and more */
     size_t n = 0;
 
     for (; path && n < DV_COUNT(steps); path = path->up)
@@ -72,7 +72,7 @@ static void print_path(const struct dv_field_path *path, struct dv_buf *buf)
             dv_buf_printf(buf, "[%.*s]", DV_FMT(step->key));
             break;
         case PATH_TEXT:
-            dv_buf_printf(buf, ".%.*s", DV_FMT(step->key));
+            dv_buf_printf(buf, "%s%.*s", buf->n > 0 ? "." : "", DV_FMT(step->key));
             break;
         }
     }

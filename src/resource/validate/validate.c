@@ -41,11 +41,15 @@ static const struct {
     [DV_KIND_DEPLOYMENT] = {dv_validate_deployment,                NULL                              },
     [DV_KIND_REPLICA_SET] = {dv_validate_replica_set,               NULL                              },
     [DV_KIND_JOB] = {dv_validate_job,                       NULL                              },
+    [DV_KIND_CUSTOM_DEFINITION] = {dv_validate_metadata,                  NULL                              },
 };
 
 void dv_validate(const struct dv_validation *validation, struct dv_problems *problems)
 {
-    kinds[validation->kind->id].validate(problems, validation);
+    if (validation->kind->id == DV_KIND_CUSTOM)
+        dv_validate_metadata(problems, validation);
+    else
+        kinds[validation->kind->id].validate(problems, validation);
 }
 
 /* Metadata is the first member of every object. */
@@ -56,7 +60,8 @@ static const struct dv_api_object_meta *meta_of(const void *object)
 
 void dv_validate_before_update(const struct dv_validation *validation, struct dv_problems *problems)
 {
-    dv_validate_kind *before = kinds[validation->kind->id].before_update;
+    dv_validate_kind *before =
+        validation->kind->id == DV_KIND_CUSTOM ? NULL : kinds[validation->kind->id].before_update;
 
     dv_check_meta_update(problems, meta_of(validation->value), meta_of(validation->old));
     if (before)

@@ -207,3 +207,11 @@ void dv_validate_lease(struct dv_problems *problems, const struct dv_validation 
         dv_problem_add(problems, DV_PROBLEM_FORBIDDEN, &path, "preferredHolder", dv_bad_none(),
                        "may only be specified when `strategy` is defined");
 }
+
+void dv_validate_metadata(struct dv_problems *problems, const struct dv_validation *what)
+{
+    const struct dv_meta_rules rules = {dv_check_dns_subdomain, what->kind->is_namespaced};
+
+    /* Metadata is the first member of every object. */
+    check_meta(problems, what->value, what->old, &rules);
+}

@@ -37,6 +37,8 @@ dv_validate_kind dv_validate_controller_revision;
 dv_validate_kind dv_validate_deployment;
 dv_validate_kind dv_validate_replica_set;
 dv_validate_kind dv_validate_job;
+/* Of kinds that custom/ knows the rest of. */
+dv_validate_kind dv_validate_metadata;
 
 /* What is checked once more before an update, beside the metadata. */
 dv_validate_kind dv_validate_claim_before_update;
