@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "base/metric.h"
 #include "base/vec.h"
+#include "resource/custom.h"
 #include "resource/object_pool.h"
 #include "resource/status.h"
 #include "rest/rest.h"
@@ -96,6 +97,8 @@ static void end(struct dv_kube_call *call, unsigned code, struct dv_buf *body)
     struct dv_kube *kube = call->kube;
 
     dv_kube_count(call, code);
+    dv_custom_unref(call->custom);
+    call->custom = NULL;
     dv_rest_call_reply_buf(call->rest, code, body);
     dv_kube_release(kube);
 }

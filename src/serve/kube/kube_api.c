@@ -12,6 +12,7 @@
 #include "base/list.h"
 #include "base/metric.h"
 #include "base/str.h"
+#include "resource/custom.h"
 #include "resource/select.h"
 #include "resource/status.h"
 #include "rest/rest.h"
@@ -229,6 +230,12 @@ static bool refuse(struct dv_kube_call *call, struct dv_api_status *status)
     return false;
 }
 
+bool dv_kube_is_only_json(const struct dv_route *route)
+{
+    return route->what == DV_ROUTE_OBJECTS && route->sub != DV_SUB_SCALE &&
+           (dv_kind_is_custom(route->kind) || route->kind->id == DV_KIND_CUSTOM_DEFINITION);
+}
+
 static enum dv_answer_kind answer_kind(const struct dv_route *route)
 {
     bool is_kept =
@@ -253,8 +260,12 @@ static bool negotiate(struct dv_kube_call *call)
         return refuse(call, dv_status_new(406, DV_STR("NotAcceptable"), call->arena,
                                           "406: Not Acceptable\n\nAvailable "
                                           "representations: " DV_MEDIA_TYPES));
-    if (dv_accept_negotiate(accept, answer_kind(&call->route), &call->render.rendering))
+    if (dv_accept_negotiate(accept, answer_kind(&call->route), &call->render.rendering)) {
+        if (dv_kube_is_only_json(&call->route) && call->render.rendering.form == DV_FORM_OBJECT &&
+            call->render.rendering.media == DV_MEDIA_PROTOBUF)
+            call->render.rendering.media = DV_MEDIA_JSON; /* clients read what the answer says */
         return true;
+    }
     call->render.rendering = (struct dv_rendering){0};
     dv_kube_reply_status(call, dv_status_new(406, DV_STR("NotAcceptable"), call->arena,
                                              "only the following media types are "
@@ -295,6 +306,13 @@ static void warn_of_version(struct dv_kube_call *call)
     };
     const struct dv_route *route = &call->route;
 
+    if (dv_kind_is_custom(route->kind)) {
+        dv_str warning = dv_custom_version_of(route->api_version)->warning;
+
+        if (warning.n)
+            dv_kube_warn(call, dv_str_copy(warning, call->arena));
+        return;
+    }
     for (size_t i = 0; i < DV_COUNT(ends); i++)
         if (dv_str_eq(ends[i].version, route->version) &&
             ends[i].is_rule == (route->kind->id == DV_KIND_TAINT_RULE))
@@ -337,7 +355,8 @@ static void serve_objects(struct dv_kube_call *call)
         return;
     }
     if (verb->flag == DV_CAN_PATCH &&
-        !dv_patch_type_parse(dv_media_bare(type), &call->reading.patch_type)) {
+        (!dv_patch_type_parse(dv_media_bare(type), &call->reading.patch_type) ||
+         (call->reading.patch_type == DV_PATCH_STRATEGIC && dv_kind_is_custom(call->route.kind)))) {
         (void)refuse(call, dv_status_new(415, DV_STR("UnsupportedMediaType"), call->arena,
                                          "415: Unsupported Media Type"));
         return;
@@ -479,7 +498,9 @@ bool dv_kube_handle(struct dv_kube *kube, struct dv_rest_call *rest,
     call->request = request;
     call->arena = arena;
     call->started_ns = dv_loop_now_ns(kube->options.loop);
-    dv_route_parse(request->path, arena, &call->route);
+    dv_route_parse(request->path, dv_embedded_customs(kube->options.embedded), arena, &call->route);
+    if (call->route.kind && dv_kind_is_custom(call->route.kind))
+        call->custom = dv_custom_ref(call->route.kind->custom);
     dv_query_parse(request->query, arena, &call->query);
     set_auth_request(call);
     kube->n_calls++;

@@ -135,8 +135,9 @@ struct dv_kube_call {
     struct dv_auth_denial denial; /* why admission refuses the write; `reason` is not empty then */
     /* The quota that a node's or driver's write reserves until it is done. */
     struct dv_quota_hold hold;
-    dv_str over_quota; /* why the write does not fit the quota; empty: it does */
-    bool is_revoked;   /* the token was revoked while the write waited for its turn */
+    dv_str over_quota;        /* why the write does not fit the quota; empty: it does */
+    bool is_revoked;          /* the token was revoked while the write waited for its turn */
+    struct dv_custom *custom; /* the definition that made the kind; a reference, or NULL */
     struct dv_kube_reading reading;
     struct dv_kube_writing writing;
     struct dv_work work;
@@ -318,6 +319,8 @@ void dv_kube_bind(struct dv_kube_call *call);
 /* Checks that there is a body of an allowed size, in a form that is known; false: the call has been
  * answered. */
 bool dv_kube_body_media(struct dv_kube_call *call, enum dv_media *media);
+/* Whether the kind has no form in protobuf: schemas, and objects that follow them, are JSON. */
+bool dv_kube_is_only_json(const struct dv_route *route);
 struct dv_time dv_kube_now(const struct dv_kube *kube);
 
 /* ---- watches ---- */

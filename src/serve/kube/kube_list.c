@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "cluster/embedded.h"
 #include "loop/loop.h"
+#include "resource/custom.h"
 #include "resource/object_pool.h"
 #include "resource/resource.h"
 #include "serve/kube/kube_call.h"
@@ -36,6 +37,7 @@ struct list {
     bool has_begun;
     size_t n_printed;
     size_t n_freed;
+    struct dv_custom *custom; /* a reference that was the call's, or NULL */
 };
 
 static bool needs_length(const struct list *list)
@@ -119,6 +121,7 @@ static void free_list(struct dv_parts *parts)
 
     for (size_t i = list->n_freed; i < list->page.n_objects; i++)
         dv_object_unkeep(list->page.objects[i]);
+    dv_custom_unref(list->custom);
     dv_loop_free_arena(parts->priv.loop, list->arena);
 }
 
@@ -135,6 +138,8 @@ static struct list *new_list(struct dv_kube_call *call, const struct dv_list_pag
     struct list *list = DV_NEW(arena, struct list);
 
     list->call = call;
+    list->custom = call->custom;
+    call->custom = NULL;
     list->arena = arena;
     list->render = call->render;
     list->render.include_object = dv_str_copy(call->render.include_object, arena);

@@ -86,13 +86,13 @@ static void print_discovery(const struct dv_kube_call *call, struct dv_buf *body
     if (route->what == DV_ROUTE_CORE)
         dv_discovery_core(host, body);
     else if (route->what == DV_ROUTE_GROUP)
-        dv_discovery_group(route->group, body);
+        dv_discovery_group(route->customs, route->group, call->arena, body);
     else if (route->what == DV_ROUTE_RESOURCES)
-        dv_discovery_resources(route->group, route->version, call->arena, body);
+        dv_discovery_resources(route->customs, route->group, route->version, call->arena, body);
     else if (call->render.rendering.media == DV_MEDIA_PROTOBUF)
-        dv_discovery_groups_protobuf(body);
+        dv_discovery_groups_protobuf(route->customs, call->arena, body);
     else
-        dv_discovery_groups(body);
+        dv_discovery_groups(route->customs, call->arena, body);
 }
 
 static void serve_discovery(struct dv_kube_call *call)
@@ -101,9 +101,9 @@ static void serve_discovery(struct dv_kube_call *call)
     struct dv_buf body;
 
     if (rendering->form == DV_FORM_DISCOVERY) {
-        reply_tagged(
-            call, DV_DISCOVERY_TYPE,
-            dv_documents_discovery(call->kube->documents, call->route.what == DV_ROUTE_CORE));
+        reply_tagged(call, DV_DISCOVERY_TYPE,
+                     dv_documents_discovery(call->kube->documents, call->route.customs,
+                                            call->route.what == DV_ROUTE_CORE));
         return;
     }
     if (rendering->form != DV_FORM_OBJECT) { /* these lists have no other forms */
@@ -126,7 +126,7 @@ static void serve_root(struct dv_kube_call *call)
     struct dv_buf body;
 
     dv_buf_init(&body, TEXT_BYTES_MAX);
-    dv_discovery_paths(&body);
+    dv_discovery_paths(call->route.customs, call->arena, &body);
     dv_kube_reply(call, 200, &body);
     dv_buf_fini(&body);
 }

@@ -9,6 +9,7 @@
 #include "base/metric.h"
 #include "base/num.h"
 #include "cluster/embedded.h"
+#include "resource/custom.h"
 #include "resource/status.h"
 #include "rest/rest.h"
 #include "serve/kube/kube_call.h"
@@ -41,9 +42,10 @@ struct watch {
     struct dv_link link;
     uint64_t told; /* the version of the last event that was sent */
     uint64_t end_ms;
-    uint64_t bookmark_ms; /* when the next bookmark is due; 0: none are wanted */
-    bool has_columns;     /* the next event has the columns of the table */
-    bool is_over;         /* nothing more is sent */
+    uint64_t bookmark_ms;     /* when the next bookmark is due; 0: none are wanted */
+    bool has_columns;         /* the next event has the columns of the table */
+    bool is_over;             /* nothing more is sent */
+    struct dv_custom *custom; /* a reference that was the call's, or NULL */
 };
 
 static const char added[] = "ADDED";
@@ -144,6 +146,7 @@ static void on_ended(struct dv_rest_stream *stream, const struct dv_err *err)
     dv_token_use_end(&watch->use);
     leave_share(watch);
     dv_link_remove(&watch->link);
+    dv_custom_unref(watch->custom);
     kube->n_watches--;
     if (gauge)
         dv_gauge_add(gauge, -1);
@@ -341,6 +344,8 @@ static void begin_stream(struct watch *watch)
                                  ? "application/vnd.kubernetes.protobuf;stream=watch"
                                  : "application/json");
     dv_kube_count(call, 200);
+    watch->custom = call->custom;
+    call->custom = NULL;
     watch->stream.room = on_room;
     watch->stream.ended = on_ended;
     dv_list_push(&kube->watches, &watch->link);

@@ -35,7 +35,9 @@ bool dv_kube_body_media(struct dv_kube_call *call, enum dv_media *media)
 
     if (!check_size(call))
         return false;
-    if (dv_content_type_parse(type, media))
+    if (dv_content_type_parse(type, media) &&
+        (*media != DV_MEDIA_PROTOBUF || !dv_kube_is_only_json(&call->route) ||
+         dv_str_eq(call->request->method, DV_STR("DELETE"))))
         return true;
     dv_kube_reply_status(call, dv_status_new(415, DV_STR("UnsupportedMediaType"), call->arena,
                                              "the body of the request was in an unknown format - "

@@ -5,6 +5,7 @@
 #include "base/base64.h"
 #include "base/buf.h"
 #include "pb/pb.h"
+#include "resource/custom.h"
 #include "resource/resource.h"
 #include "rest/rest.h"
 #include "serve/wire/kube_route.h"
@@ -44,10 +45,11 @@ void dv_discovery_core(dv_str address, struct dv_buf *buf)
     dv_buf_add_c(buf, "}]}");
 }
 
-void dv_discovery_groups(struct dv_buf *buf)
+void dv_discovery_groups(const struct dv_custom_set *customs, struct dv_arena *arena,
+                         struct dv_buf *buf)
 {
     size_t n;
-    const struct dv_api_group *groups = dv_api_groups(&n);
+    const struct dv_api_group *groups = dv_api_groups(customs, arena, &n);
 
     dv_buf_add_c(buf, "{\"kind\":\"APIGroupList\",\"apiVersion\":\"v1\",\"groups\":[");
     for (size_t i = 0; i < n; i++) {
@@ -57,10 +59,11 @@ void dv_discovery_groups(struct dv_buf *buf)
     dv_buf_add_c(buf, "]}");
 }
 
-void dv_discovery_group(dv_str group, struct dv_buf *buf)
+void dv_discovery_group(const struct dv_custom_set *customs, dv_str group, struct dv_arena *arena,
+                        struct dv_buf *buf)
 {
     size_t n;
-    const struct dv_api_group *groups = dv_api_groups(&n);
+    const struct dv_api_group *groups = dv_api_groups(customs, arena, &n);
 
     for (size_t i = 0; i < n; i++) {
         if (!dv_str_eq(groups[i].name, group))
@@ -85,11 +88,12 @@ static void add_version_protobuf(uint32_t number, dv_str group, dv_str version, 
     dv_buf_fini(&text);
 }
 
-void dv_discovery_groups_protobuf(struct dv_buf *buf)
+void dv_discovery_groups_protobuf(const struct dv_custom_set *customs, struct dv_arena *arena,
+                                  struct dv_buf *buf)
 {
     struct dv_buf list;
     size_t n;
-    const struct dv_api_group *groups = dv_api_groups(&n);
+    const struct dv_api_group *groups = dv_api_groups(customs, arena, &n);
     struct dv_pb_envelope envelope = {.api_version = DV_STR("v1"), .kind = DV_STR("APIGroupList")};
 
     dv_buf_init(&list, LIST_BYTES_MAX);
@@ -136,24 +140,34 @@ static void add_verbs(unsigned verbs, struct dv_buf *buf)
     dv_buf_add_char(buf, ']');
 }
 
+static void add_texts(const char *name, const dv_str *texts, size_t n, struct dv_buf *buf)
+{
+    if (n == 0)
+        return;
+    dv_buf_printf(buf, ",\"%s\":[", name);
+    for (size_t i = 0; i < n; i++) {
+        if (i)
+            dv_buf_add_char(buf, ',');
+        dv_buf_add_json(buf, texts[i]);
+    }
+    dv_buf_add_char(buf, ']');
+}
+
 /* Adds the other names that people may write for the resource. */
 static void add_names(const struct dv_api_resource *resource, struct dv_buf *buf)
 {
+    static const dv_str all[] = {DV_STR_INIT("all")};
     const struct dv_kind *kind = resource->of;
 
     if (!kind || resource->subresource.n)
         return;
-    if (kind->n_short_names) {
-        dv_buf_add_c(buf, ",\"shortNames\":[");
-        for (size_t i = 0; i < kind->n_short_names; i++) {
-            if (i)
-                dv_buf_add_char(buf, ',');
-            dv_buf_add_json(buf, kind->short_names[i]);
-        }
-        dv_buf_add_char(buf, ']');
+    if (resource->names) {
+        add_texts("shortNames", resource->names->short_names, resource->names->n_short_names, buf);
+        add_texts("categories", resource->names->categories, resource->names->n_categories, buf);
+        return;
     }
-    if (kind->is_in_all)
-        dv_buf_add_c(buf, ",\"categories\":[\"all\"]");
+    add_texts("shortNames", kind->short_names, kind->n_short_names, buf);
+    add_texts("categories", all, kind->is_in_all, buf);
 }
 
 /* Adds a hash of the group, version and kind that objects are stored in: where it changes, objects
@@ -194,11 +208,11 @@ static void add_resource(const struct dv_api_resource *resource, struct dv_buf *
     dv_buf_add_char(buf, '}');
 }
 
-void dv_discovery_resources(dv_str group, dv_str version, struct dv_arena *arena,
-                            struct dv_buf *buf)
+void dv_discovery_resources(const struct dv_custom_set *customs, dv_str group, dv_str version,
+                            struct dv_arena *arena, struct dv_buf *buf)
 {
     size_t n;
-    const struct dv_api_resource *resources = dv_api_resources(group, version, arena, &n);
+    const struct dv_api_resource *resources = dv_api_resources(customs, group, version, arena, &n);
 
     /* The reference's list for the core group does not name its own apiVersion. */
     dv_buf_printf(buf, "{\"kind\":\"APIResourceList\",%s\"groupVersion\":\"%.*s%s%.*s\",",
@@ -247,11 +261,11 @@ static size_t add_whole(const struct dv_api_resource *resources, size_t n, size_
     return i;
 }
 
-static void add_whole_version(dv_str group, dv_str version, struct dv_arena *arena,
-                              struct dv_buf *buf)
+static void add_whole_version(const struct dv_custom_set *customs, dv_str group, dv_str version,
+                              struct dv_arena *arena, struct dv_buf *buf)
 {
     size_t n;
-    const struct dv_api_resource *resources = dv_api_resources(group, version, arena, &n);
+    const struct dv_api_resource *resources = dv_api_resources(customs, group, version, arena, &n);
 
     dv_buf_printf(buf, "{\"version\":\"%.*s\",\"resources\":[", DV_FMT(version));
     for (size_t i = 0; i < n;) {
@@ -262,45 +276,47 @@ static void add_whole_version(dv_str group, dv_str version, struct dv_arena *are
     dv_buf_add_c(buf, "],\"freshness\":\"Current\"}");
 }
 
-static void add_whole_group(const struct dv_api_group *group, struct dv_arena *arena,
-                            struct dv_buf *buf)
+static void add_whole_group(const struct dv_custom_set *customs, const struct dv_api_group *group,
+                            struct dv_arena *arena, struct dv_buf *buf)
 {
     dv_buf_printf(buf, "{\"metadata\":{\"name\":\"%.*s\"},\"versions\":[", DV_FMT(group->name));
     for (size_t i = 0; i < group->n_versions; i++) {
         if (i)
             dv_buf_add_char(buf, ',');
-        add_whole_version(group->name, group->versions[i], arena, buf);
+        add_whole_version(customs, group->name, group->versions[i], arena, buf);
     }
     dv_buf_add_c(buf, "]}");
 }
 
-void dv_discovery_aggregated(bool is_core, struct dv_arena *arena, struct dv_buf *buf)
+void dv_discovery_aggregated(const struct dv_custom_set *customs, bool is_core,
+                             struct dv_arena *arena, struct dv_buf *buf)
 {
     size_t n;
-    const struct dv_api_group *groups = dv_api_groups(&n);
+    const struct dv_api_group *groups = dv_api_groups(customs, arena, &n);
 
     dv_buf_add_c(buf, "{\"kind\":\"APIGroupDiscoveryList\",\"apiVersion\":\"apidiscovery.k8s.io/"
                       "v2\",\"metadata\":{},\"items\":[");
     if (is_core) {
         dv_buf_add_c(buf, "{\"metadata\":{},\"versions\":[");
-        add_whole_version(DV_STR_NONE, DV_STR("v1"), arena, buf);
+        add_whole_version(customs, DV_STR_NONE, DV_STR("v1"), arena, buf);
         dv_buf_add_c(buf, "]}");
     }
     for (size_t i = 0; !is_core && i < n; i++) {
         if (i)
             dv_buf_add_char(buf, ',');
-        add_whole_group(&groups[i], arena, buf);
+        add_whole_group(customs, &groups[i], arena, buf);
     }
     dv_buf_add_c(buf, "]}");
 }
 
-void dv_discovery_paths(struct dv_buf *buf)
+void dv_discovery_paths(const struct dv_custom_set *customs, struct dv_arena *arena,
+                        struct dv_buf *buf)
 {
     static const char *const others[] = {"/healthz",    "/livez",      "/metrics",
                                          "/openapi/v2", "/openapi/v3", "/openid/v1/jwks",
                                          "/readyz",     "/version"};
     size_t n;
-    const struct dv_api_group *groups = dv_api_groups(&n);
+    const struct dv_api_group *groups = dv_api_groups(customs, arena, &n);
 
     dv_buf_add_c(
         buf, "{\"paths\":[\"/.well-known/openid-configuration\",\"/api\",\"/api/v1\",\"/apis\"");

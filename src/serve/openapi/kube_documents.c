@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/map.h"
+#include "resource/custom.h"
 #include "rest/rest.h"
 #include "serve/openapi/discovery.h"
 #include "serve/openapi/openapi.h"
@@ -18,6 +19,9 @@
 struct dv_documents {
     struct dv_arena *arena;
     struct dv_map by_name;
+    struct dv_arena *changing; /* what has the kinds that definitions make */
+    uint64_t generation;       /* of those kinds */
+    struct dv_document *discovery;
 };
 
 struct dv_documents *dv_documents_new(void)
@@ -25,6 +29,7 @@ struct dv_documents *dv_documents_new(void)
     struct dv_documents *documents = DV_ALLOC(struct dv_documents);
 
     documents->arena = dv_arena_new();
+    documents->changing = dv_arena_new();
     dv_map_init(&documents->by_name);
     return documents;
 }
@@ -35,6 +40,7 @@ void dv_documents_free(struct dv_documents *documents)
         return;
     dv_map_fini(&documents->by_name);
     dv_arena_free(documents->arena);
+    dv_arena_free(documents->changing);
     free(documents);
 }
 
@@ -69,16 +75,48 @@ static const struct dv_document *print_once(struct dv_documents *documents, dv_s
 
 static void print_core(struct dv_arena *scratch, struct dv_buf *text)
 {
-    dv_discovery_aggregated(true, scratch, text);
+    dv_discovery_aggregated(NULL, true, scratch, text);
 }
 
 static void print_groups(struct dv_arena *scratch, struct dv_buf *text)
 {
-    dv_discovery_aggregated(false, scratch, text);
+    dv_discovery_aggregated(NULL, false, scratch, text);
 }
 
-const struct dv_document *dv_documents_discovery(struct dv_documents *documents, bool is_core)
+/* Forgets what was printed of kinds that definitions make, when one of them has changed. */
+static void follow(struct dv_documents *documents, const struct dv_custom_set *customs)
 {
+    if (documents->generation == customs->generation)
+        return;
+    documents->generation = customs->generation;
+    dv_arena_reset(documents->changing);
+    documents->discovery = NULL;
+}
+
+/* Prints what has the kinds that definitions make, which is kept until one of them changes. */
+static const struct dv_document *custom_discovery(struct dv_documents *documents,
+                                                  const struct dv_custom_set *customs)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = NULL;
+    DV_CLEANUP(dv_buf_fini) struct dv_buf text;
+
+    dv_buf_init(&text, DOCUMENT_BYTES_MAX);
+    follow(documents, customs);
+    if (documents->discovery)
+        return documents->discovery;
+    scratch = dv_arena_new();
+    dv_discovery_aggregated(customs, false, scratch, &text);
+    documents->discovery = DV_NEW(documents->changing, struct dv_document);
+    documents->discovery->text = dv_str_copy(dv_buf_str(&text), documents->changing);
+    documents->discovery->tag = dv_rest_sha256_hex(documents->discovery->text, documents->changing);
+    return documents->discovery;
+}
+
+const struct dv_document *dv_documents_discovery(struct dv_documents *documents,
+                                                 const struct dv_custom_set *customs, bool is_core)
+{
+    if (!is_core && customs && customs->n > 0)
+        return custom_discovery(documents, customs);
     return is_core ? print_once(documents, DV_STR("/api"), print_core)
                    : print_once(documents, DV_STR("/apis"), print_groups);
 }
@@ -138,12 +176,12 @@ static bool print_v3(dv_str name, struct dv_buf *buf)
         print_version(buf);
     } else if (dv_str_eq(name, DV_STR("api/v1"))) {
         dv_openapi_v3(DV_STR_NONE, DV_STR("v1"), scratch, buf);
-    } else if (!dv_str_starts_with(name, apis) || !dv_api_has_group(group)) {
+    } else if (!dv_str_starts_with(name, apis) || !dv_api_has_group(NULL, group)) {
         return false;
     } else if (slash == rest.n) {
         print_group(group, buf);
     } else {
-        if (!dv_api_has_version(group, version))
+        if (!dv_api_has_version(NULL, group, version))
             return false;
         dv_openapi_v3(group, version, scratch, buf);
     }
@@ -179,7 +217,7 @@ const struct dv_document *dv_documents_openapi_v3_index(struct dv_documents *doc
     const struct dv_document *document = dv_map_get(&documents->by_name, key);
     struct dv_buf index;
     size_t n;
-    const struct dv_api_group *groups = dv_api_groups(&n);
+    const struct dv_api_group *groups = dv_api_groups(NULL, NULL, &n);
 
     if (document)
         return document;

@@ -12,6 +12,7 @@ struct dv_document {
     dv_str tag; /* an ETag, which changes with the text */
 };
 
+struct dv_custom_set;
 struct dv_documents;
 
 struct dv_documents *dv_documents_new(void);
@@ -23,6 +24,8 @@ const struct dv_document *dv_documents_openapi_v2_protobuf(struct dv_documents *
 const struct dv_document *dv_documents_openapi_v3_index(struct dv_documents *documents);
 /* `name`: "api/v1", "apis/GROUP", "apis/GROUP/VERSION", "version". */
 const struct dv_document *dv_documents_openapi_v3(struct dv_documents *documents, dv_str name);
-const struct dv_document *dv_documents_discovery(struct dv_documents *documents, bool is_core);
+/* This one changes with the kinds that definitions make, and is borrowed until they do. */
+const struct dv_document *dv_documents_discovery(struct dv_documents *documents,
+                                                 const struct dv_custom_set *customs, bool is_core);
 
 #endif

@@ -262,7 +262,7 @@ static void add_paths(struct paths *paths, dv_str group, dv_str version)
 {
     size_t n;
     const struct dv_api_resource *resources =
-        dv_api_resources(group, version, paths->schemas->arena, &n);
+        dv_api_resources(NULL, group, version, paths->schemas->arena, &n);
 
     paths->schemas->group = group;
     paths->schemas->version = version;
@@ -307,7 +307,7 @@ void dv_openapi_v2(struct dv_arena *arena, struct dv_buf *buf)
     struct paths paths = {&schemas, buf, false};
     struct dv_buf definitions;
     size_t n_groups;
-    const struct dv_api_group *groups = dv_api_groups(&n_groups);
+    const struct dv_api_group *groups = dv_api_groups(NULL, NULL, &n_groups);
     size_t n_printed = 0;
 
     dv_schemas_init(&schemas, false, arena);

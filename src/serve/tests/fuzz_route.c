@@ -17,7 +17,7 @@ static void check_route(dv_str path, struct dv_arena *arena)
 {
     struct dv_route route;
 
-    dv_route_parse(path, arena, &route);
+    dv_route_parse(path, NULL, arena, &route);
     assert(route.path.n <= path.n + 1);
     if (route.what != DV_ROUTE_OBJECTS)
         return;

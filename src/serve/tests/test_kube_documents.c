@@ -46,7 +46,7 @@ static void resources_are_listed_as_the_reference_lists_them(void **state)
 
     (void)state;
     dv_buf_init(&text, 1u << 20);
-    dv_discovery_resources(DV_STR_NONE, DV_STR("v1"), arena, &text);
+    dv_discovery_resources(NULL, DV_STR_NONE, DV_STR("v1"), arena, &text);
     doc = parse(dv_buf_str(&text), arena);
     pods = find_named(dv_json_get(doc, DV_STR("resources")), "pods");
     assert_str(text_of(dv_json_at(dv_json_get(pods, DV_STR("shortNames")), 0)), "po");
@@ -56,10 +56,10 @@ static void resources_are_listed_as_the_reference_lists_them(void **state)
     eviction = find_named(dv_json_get(doc, DV_STR("resources")), "pods/eviction");
     assert_str(text_of(dv_json_get(eviction, DV_STR("group"))), "policy");
     dv_buf_clear(&text);
-    dv_discovery_groups(&text);
+    dv_discovery_groups(NULL, arena, &text);
     (void)parse(dv_buf_str(&text), arena);
     dv_buf_clear(&text);
-    dv_discovery_paths(&text);
+    dv_discovery_paths(NULL, arena, &text);
     (void)parse(dv_buf_str(&text), arena);
     dv_buf_fini(&text);
 }

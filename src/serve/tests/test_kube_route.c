@@ -31,7 +31,7 @@ static const char *explain(const char *path, struct dv_buf *text)
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     struct dv_route route;
 
-    dv_route_parse(dv_str_from_c(path), arena, &route);
+    dv_route_parse(dv_str_from_c(path), NULL, arena, &route);
     dv_buf_clear(text);
     dv_buf_printf(text, "%s|%.*s|%.*s|%.*s|%.*s|%.*s|%.*s%s", whats[route.what],
                   DV_FMT(route.group), DV_FMT(route.version), DV_FMT(route.resource),
@@ -138,7 +138,7 @@ static void methods_are_verbs_of_what_is_named(void **state)
     for (size_t i = 0; i < DV_COUNT(cases); i++) {
         struct dv_route route;
 
-        dv_route_parse(dv_str_from_c(cases[i].path), arena, &route);
+        dv_route_parse(dv_str_from_c(cases[i].path), NULL, arena, &route);
         assert_str(dv_route_verb(&route, dv_str_from_c(cases[i].method), cases[i].is_watch, arena),
                    cases[i].verb);
     }
@@ -148,17 +148,18 @@ static void resources_are_sorted_with_their_subresources(void **state)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     size_t n;
-    struct dv_api_resource *resources = dv_api_resources(DV_STR_NONE, DV_STR("v1"), arena, &n);
+    struct dv_api_resource *resources =
+        dv_api_resources(NULL, DV_STR_NONE, DV_STR("v1"), arena, &n);
 
     (void)state;
     assert_true(n > 10);
     for (size_t i = 1; i < n; i++)
         assert_true(dv_str_cmp(resources[i - 1].name, resources[i].name) <= 0);
-    resources = dv_api_resources(DV_STR("resource.k8s.io"), DV_STR("v1alpha3"), arena, &n);
+    resources = dv_api_resources(NULL, DV_STR("resource.k8s.io"), DV_STR("v1alpha3"), arena, &n);
     assert_int_equal(n, 2);
     assert_str(resources[0].name, "devicetaintrules");
     assert_str(resources[1].subresource, "status");
-    (void)dv_api_resources(DV_STR("nope"), DV_STR("v1"), arena, &n);
+    (void)dv_api_resources(NULL, DV_STR("nope"), DV_STR("v1"), arena, &n);
     assert_int_equal(n, 0);
 }
 

@@ -288,6 +288,7 @@ static bool decode_text(dv_str body, enum dv_media media, const struct dv_body_k
     struct dv_decode_notes notes = {0};
     dv_str api_version = DV_STR_NONE, kind = DV_STR_NONE, why;
     struct dv_json *doc = parse(body, media, arena, &why);
+    enum dv_unknown unknown;
     struct dv_err err;
 
     if (!doc || !type_of(doc, arena, &api_version, &kind, &why))
@@ -299,8 +300,9 @@ static bool decode_text(dv_str body, enum dv_media media, const struct dv_body_k
     if (!is_known(&said, wanted, arena, failure))
         return false;
     *value = new_value(said.message, arena);
+    unknown = said.message == &dv_message_custom_object ? DV_UNKNOWN_BODY : DV_UNKNOWN_DROP;
     if (!dv_json_is(doc, DV_JSON_NULL) &&
-        !dv_decode_json(said.message, doc, DV_UNKNOWN_DROP, arena, *value,
+        !dv_decode_json(said.message, doc, unknown, arena, *value,
                         validation == DV_VALIDATE_IGNORE ? NULL : &found, &err))
         return unhandled(&said, wanted, why_misfit(said.message, doc, &err, arena), arena, failure);
     if (media == DV_MEDIA_YAML && validation != DV_VALIDATE_IGNORE)

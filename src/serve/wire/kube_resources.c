@@ -1,12 +1,17 @@
 /* kube_resources.c - the table of groups, versions and resources that are served. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/vec.h"
+#include "resource/custom.h"
 #include "resource/resource.h"
 #include "serve/wire/kube_route.h"
 
 #define V1 DV_STR_INIT("v1")
+/* Of a kind whose definition is being deleted, with all of its objects. */
+#define TERMINATING_VERBS                                                                          \
+    (DV_CAN_DELETE | DV_CAN_DELETE_COLLECTION | DV_CAN_GET | DV_CAN_LIST | DV_CAN_WATCH)
 
 static const dv_str only_v1[] = {V1};
 static const dv_str resource_versions[] = {V1, DV_STR_INIT("v1beta2"), DV_STR_INIT("v1beta1"),
@@ -23,6 +28,7 @@ static const struct dv_api_group groups[] = {
     {DV_STR_INIT(DV_RBAC_GROUP),           only_v1,           1},
     {DV_STR_INIT("storage.k8s.io"),        only_v1,           1},
     {DV_STR_INIT(DV_ADMISSION_GROUP),      only_v1,           1},
+    {DV_STR_INIT(DV_CUSTOM_GROUP),         only_v1,           1},
     {DV_STR_INIT("scheduling.k8s.io"),     only_v1,           1},
     {DV_STR_INIT("discovery.k8s.io"),      only_v1,           1},
     {DV_STR_INIT(DV_NETWORKING_GROUP),     only_v1,           1},
@@ -127,21 +133,80 @@ static const struct {
 };
 /* clang-format on */
 
-const struct dv_api_group *dv_api_groups(size_t *n)
+/* Adds a version to those of its group that were found, in order of preference. */
+static void add_version(dv_str *versions, size_t *n, dv_str version)
 {
-    *n = DV_COUNT(groups);
-    return groups;
+    size_t at = 0;
+
+    while (at < *n && dv_api_version_cmp(versions[at], version) < 0)
+        at++;
+    if (at < *n && dv_str_eq(versions[at], version))
+        return;
+    memmove(&versions[at + 1], &versions[at], (*n - at) * sizeof(versions[0]));
+    versions[at] = version;
+    (*n)++;
 }
 
-bool dv_api_has_group(dv_str group)
+/* The group of the kinds from i on, which are sorted by group; returns the index behind them. */
+static size_t custom_group(const struct dv_custom_set *customs, size_t i, struct dv_arena *arena,
+                           struct dv_api_group *group)
+{
+    size_t size = 0;
+    size_t end = i;
+    dv_str *versions;
+
+    *group = (struct dv_api_group){.name = customs->v[i]->custom->group};
+    for (; end < customs->n && dv_str_eq(customs->v[end]->custom->group, group->name); end++)
+        size += customs->v[end]->custom->n_versions;
+    versions = DV_NEW_ARRAY(arena, dv_str, size + 1);
+    for (; i < end; i++)
+        for (size_t k = 0; k < customs->v[i]->custom->n_versions; k++)
+            if (customs->v[i]->custom->versions[k].is_served)
+                add_version(versions, &group->n_versions,
+                            customs->v[i]->custom->versions[k].api.version);
+    group->versions = versions;
+    return end;
+}
+
+const struct dv_api_group *dv_api_groups(const struct dv_custom_set *customs,
+                                         struct dv_arena *arena, size_t *n)
+{
+    struct dv_api_group *all;
+
+    *n = DV_COUNT(groups);
+    if (!customs || customs->n == 0)
+        return groups;
+    all = DV_NEW_ARRAY(arena, struct dv_api_group, *n + customs->n);
+    memcpy(all, groups, sizeof(groups));
+    for (size_t i = 0; i < customs->n;) {
+        i = custom_group(customs, i, arena, &all[*n]);
+        *n += all[*n].n_versions > 0;
+    }
+    return all;
+}
+
+static bool has_custom(const struct dv_custom_set *customs, dv_str group, dv_str version)
+{
+    for (size_t i = 0; customs && i < customs->n; i++) {
+        const struct dv_custom *custom = customs->v[i]->custom;
+
+        for (size_t k = 0; dv_str_eq(custom->group, group) && k < custom->n_versions; k++)
+            if (custom->versions[k].is_served &&
+                (!version.n || dv_str_eq(custom->versions[k].api.version, version)))
+                return true;
+    }
+    return false;
+}
+
+bool dv_api_has_group(const struct dv_custom_set *customs, dv_str group)
 {
     for (size_t i = 0; i < DV_COUNT(groups); i++)
         if (dv_str_eq(groups[i].name, group))
             return true;
-    return false;
+    return has_custom(customs, group, DV_STR_NONE);
 }
 
-bool dv_api_has_version(dv_str group, dv_str version)
+bool dv_api_has_version(const struct dv_custom_set *customs, dv_str group, dv_str version)
 {
     if (!group.n)
         return dv_str_eq(version, DV_STR("v1"));
@@ -149,7 +214,7 @@ bool dv_api_has_version(dv_str group, dv_str version)
         for (size_t k = 0; dv_str_eq(groups[i].name, group) && k < groups[i].n_versions; k++)
             if (dv_str_eq(groups[i].versions[k], version))
                 return true;
-    return false;
+    return version.n > 0 && has_custom(customs, group, version);
 }
 
 typedef DV_VEC(struct dv_api_resource) resource_vec;
@@ -208,6 +273,29 @@ static void add_empty(resource_vec *found, dv_str group, dv_str version, struct 
             };
 }
 
+/* Adds a kind that a definition made, in the version. */
+static void add_custom(resource_vec *found, const struct dv_kind *kind,
+                       const struct dv_custom_version *version, struct dv_arena *arena)
+{
+    struct dv_api_resource resource = {
+        .name = kind->plural,
+        .singular = version->custom->names->singular,
+        .kind = kind->name,
+        .of = kind,
+        .version = &version->api,
+        .names = version->custom->names,
+        .is_namespaced = kind->is_namespaced,
+        .verbs = version->custom->is_terminating ? TERMINATING_VERBS : DV_CAN_ALL,
+    };
+
+    *dv_vec_add_in(found, arena) = resource;
+    resource.singular = DV_STR_NONE;
+    resource.verbs = DV_CAN_GET | DV_CAN_PATCH | DV_CAN_UPDATE;
+    resource.subresource = DV_STR("status");
+    if (version->has_status)
+        *dv_vec_add_in(found, arena) = resource;
+}
+
 static int compare(const void *a, const void *b)
 {
     const struct dv_api_resource *x = a;
@@ -217,8 +305,8 @@ static int compare(const void *a, const void *b)
     return order ? order : dv_str_cmp(x->subresource, y->subresource);
 }
 
-struct dv_api_resource *dv_api_resources(dv_str group, dv_str version, struct dv_arena *arena,
-                                         size_t *n)
+struct dv_api_resource *dv_api_resources(const struct dv_custom_set *customs, dv_str group,
+                                         dv_str version, struct dv_arena *arena, size_t *n)
 {
     resource_vec found = {0};
 
@@ -231,6 +319,13 @@ struct dv_api_resource *dv_api_resources(dv_str group, dv_str version, struct dv
                 add_kind(&found, kind, &kind->versions[i], arena);
     }
     add_empty(&found, group, version, arena);
+    for (size_t i = 0; customs && i < customs->n; i++) {
+        const struct dv_custom_version *custom =
+            dv_custom_version_find(customs->v[i]->custom, version);
+
+        if (custom && custom->is_served && dv_str_eq(custom->api.group, group))
+            add_custom(&found, customs->v[i], custom, arena);
+    }
     for (size_t i = 0; i < DV_COUNT(others); i++)
         if (dv_str_eq(others[i].group, group) && dv_str_eq(version, DV_STR("v1")))
             *dv_vec_add_in(&found, arena) = others[i].resource;

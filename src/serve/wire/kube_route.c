@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "resource/custom.h"
 #include "resource/resource.h"
 #include "rest/rest.h"
 
@@ -99,16 +100,19 @@ static bool find_subresource(struct dv_route *route)
         {DV_KIND_SERVICE_ACCOUNT, DV_STR_INIT("token"),       DV_SUB_NONE    },
     };
 
+    const struct dv_custom_version *custom =
+        dv_kind_is_custom(route->kind) ? dv_custom_version_of(route->api_version) : NULL;
+
     route->sub = DV_SUB_NONE;
     if (!route->subresource.n)
         return true;
     if (dv_str_eq(route->subresource, DV_STR("status"))) {
         route->sub = DV_SUB_STATUS;
-        return route->kind->has_status;
+        return custom ? custom->has_status : route->kind->has_status;
     }
     if (dv_str_eq(route->subresource, DV_STR("scale"))) {
         route->sub = DV_SUB_SCALE;
-        return route->kind->has_scale;
+        return !custom && route->kind->has_scale;
     }
     for (size_t i = 0; i < DV_COUNT(known); i++)
         if (known[i].kind == route->kind->id && dv_str_eq(known[i].name, route->subresource)) {
@@ -139,9 +143,16 @@ static void find_kind(struct dv_route *route)
 {
     size_t n;
     const struct dv_kind *empty = dv_empty_kinds(&n);
+    const struct dv_custom_version *custom;
 
     route->kind =
         dv_kind_by_plural(route->group, route->version, route->resource, &route->api_version);
+    if (!route->kind) {
+        route->kind = dv_custom_set_find(route->customs, route->group, route->version,
+                                         route->resource, true, &custom);
+        if (route->kind)
+            route->api_version = &custom->api;
+    }
     for (size_t i = 0; !route->kind && i < n; i++)
         if (dv_str_eq(empty[i].plural, route->resource) &&
             dv_str_eq(empty[i].versions->group, route->group) &&
@@ -172,7 +183,7 @@ static void find_resource(struct dv_route *route)
         }
         return;
     }
-    if (route->name.n || !dv_api_has_version(route->group, route->version))
+    if (route->name.n || !dv_api_has_version(route->customs, route->group, route->version))
         return;
     route->review = find_review(route);
     if (route->review != DV_REVIEW_NONE)
@@ -214,8 +225,9 @@ static void parse_core(const struct segments *s, struct dv_route *route)
     }
     route->version = s->v[1];
     if (s->n == 2)
-        route->what = dv_api_has_version(DV_STR_NONE, route->version) ? DV_ROUTE_RESOURCES
-                                                                      : DV_ROUTE_NO_RESOURCE;
+        route->what = dv_api_has_version(route->customs, DV_STR_NONE, route->version)
+                          ? DV_ROUTE_RESOURCES
+                          : DV_ROUTE_NO_RESOURCE;
     else
         parse_resource(s->v + 2, s->n - 2, s->is_more, route);
 }
@@ -228,16 +240,18 @@ static void parse_groups(const struct segments *s, struct dv_route *route)
     }
     route->group = s->v[1];
     if (s->n == 2) {
-        route->what = dv_api_has_group(route->group) ? DV_ROUTE_GROUP : DV_ROUTE_NO_PAGE;
+        route->what =
+            dv_api_has_group(route->customs, route->group) ? DV_ROUTE_GROUP : DV_ROUTE_NO_PAGE;
         return;
     }
     route->version = s->v[2];
     if (s->n > 3)
         parse_resource(s->v + 3, s->n - 3, s->is_more, route);
     else
-        route->what = dv_api_has_version(route->group, route->version) ? DV_ROUTE_RESOURCES
-                                                                       : DV_ROUTE_NO_RESOURCE;
-    if (!dv_api_has_group(route->group))
+        route->what = dv_api_has_version(route->customs, route->group, route->version)
+                          ? DV_ROUTE_RESOURCES
+                          : DV_ROUTE_NO_RESOURCE;
+    if (!dv_api_has_group(route->customs, route->group))
         route->what = DV_ROUTE_NO_PAGE;
 }
 
@@ -319,11 +333,13 @@ static void parse_own(const struct segments *s, struct dv_route *route)
     }
 }
 
-void dv_route_parse(dv_str path, struct dv_arena *arena, struct dv_route *route)
+void dv_route_parse(dv_str path, const struct dv_custom_set *customs, struct dv_arena *arena,
+                    struct dv_route *route)
 {
     struct segments s = {0};
 
-    *route = (struct dv_route){.what = DV_ROUTE_NO_PAGE, .path = decode(path, arena)};
+    *route = (struct dv_route){
+        .what = DV_ROUTE_NO_PAGE, .path = decode(path, arena), .customs = customs};
     split(route->path, &s);
     if (s.is_empty)
         return;

@@ -7,8 +7,10 @@
 #include "base/str.h"
 #include "cluster/cluster.h"
 
+struct dv_api_custom_resource_definition_names;
 struct dv_api_version;
 struct dv_arena;
+struct dv_custom_set;
 struct dv_kind;
 
 enum dv_route_what {
@@ -69,10 +71,13 @@ struct dv_route {
     enum dv_review review;
     bool is_watch; /* it has the old form of a watch, /watch/... */
     bool is_empty; /* the kind has no objects, ever: see dv_empty_kinds */
+    const struct dv_custom_set *customs;
 };
 
-/* Parses `path`, which is as the request has it. */
-void dv_route_parse(dv_str path, struct dv_arena *arena, struct dv_route *route);
+/* Parses `path`, which is as the request has it. `customs` are the kinds that definitions make
+ * (NULL: none). */
+void dv_route_parse(dv_str path, const struct dv_custom_set *customs, struct dv_arena *arena,
+                    struct dv_route *route);
 /* Returns the verb as authorization knows it, "get", "list", ...; the method in lower case for a
  * path that is no resource. */
 dv_str dv_route_verb(const struct dv_route *route, dv_str method, bool is_watch,
@@ -108,6 +113,8 @@ struct dv_api_resource {
     dv_str kind_version;
     const struct dv_kind *of; /* NULL: a review, which is not stored */
     const struct dv_api_version *version;
+    /* Of a kind that a definition made; NULL: it is built in. */
+    const struct dv_api_custom_resource_definition_names *names;
     enum dv_review review;
     bool is_namespaced;
     bool is_empty;  /* of a kind that has no objects, ever */
@@ -118,12 +125,14 @@ struct dv_api_resource {
  * objects: a scheduler waits until it has seen all volumes and services. Their `id` is DV_N_KINDS.
  */
 const struct dv_kind *dv_empty_kinds(size_t *n);
-/* Returns all groups but the core one, in order. */
-const struct dv_api_group *dv_api_groups(size_t *n);
-bool dv_api_has_group(dv_str group); /* but the core one */
-bool dv_api_has_version(dv_str group, dv_str version);
+/* Returns all groups but the core one, in order, those of `customs` (may be NULL) behind the
+ * others. What is not built in is in the arena. */
+const struct dv_api_group *dv_api_groups(const struct dv_custom_set *customs,
+                                         struct dv_arena *arena, size_t *n);
+bool dv_api_has_group(const struct dv_custom_set *customs, dv_str group); /* but the core one */
+bool dv_api_has_version(const struct dv_custom_set *customs, dv_str group, dv_str version);
 /* Returns all resources, sorted by name, in the arena. */
-struct dv_api_resource *dv_api_resources(dv_str group, dv_str version, struct dv_arena *arena,
-                                         size_t *n);
+struct dv_api_resource *dv_api_resources(const struct dv_custom_set *customs, dv_str group,
+                                         dv_str version, struct dv_arena *arena, size_t *n);
 
 #endif
