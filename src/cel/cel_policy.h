@@ -40,6 +40,9 @@ struct dv_cel_policy_options {
 
 struct dv_cel_policy *dv_cel_policy_new(const struct dv_cel_policy_options *options,
                                         struct dv_arena *arena);
+/* The environment of a rule in a schema: nothing is declared but `self`, the object, and with
+ * `has_old` `oldSelf`, the old one. */
+struct dv_cel_policy *dv_cel_policy_new_schema(bool has_old, struct dv_arena *arena);
 
 /* What an expression has to give. */
 enum dv_cel_wanted {
@@ -122,6 +125,7 @@ struct dv_cel_authorizer {
 struct dv_cel_inputs {
     const struct dv_cel_val *object;
     const struct dv_cel_val *old_object;
+    bool is_old_optional; /* the old object is an optional value: none, or one of it */
     const struct dv_cel_val *request;
     const struct dv_cel_val *params;
     const struct dv_cel_val *namespace_object;

@@ -1,96 +1,17 @@
 #include "vap/vap_document.h"
 
-#include <stdlib.h>
-
-#include "base/err.h"
 #include "base/str.h"
-#include "base/vec.h"
 #include "cel/cel_policy.h"
+#include "resource/cel_document.h"
 #include "resource/resource.h"
 #include "vap/vap.h"
 #include "json/json.h"
-
-/* ---- documents ---- */
-
-static void add_number(struct dv_cel_tree *tree, const struct dv_json *node, struct dv_arena *arena)
-{
-    struct dv_err err;
-    int64_t number;
-
-    if (dv_json_as_i64(node, &number, &err))
-        dv_cel_tree_int(tree, number);
-    else
-        dv_cel_tree_double(
-            tree, strtod(dv_str_printf(arena, "%.*s", DV_FMT(dv_json_number_text(node))).p, NULL));
-}
-
-static void add_scalar(struct dv_cel_tree *tree, const struct dv_json *node, struct dv_arena *arena)
-{
-    struct dv_err err;
-    bool is_true;
-    dv_str text;
-
-    if (dv_json_is(node, DV_JSON_NUMBER))
-        add_number(tree, node, arena);
-    else if (dv_json_is(node, DV_JSON_STRING) && dv_json_as_str(node, &text, &err))
-        dv_cel_tree_string(tree, text);
-    else if (dv_json_is(node, DV_JSON_BOOL) && dv_json_as_bool(node, &is_true, &err))
-        dv_cel_tree_bool(tree, is_true);
-    else
-        dv_cel_tree_null(tree);
-}
-
-/* Begins a list or a map, or adds anything else; returns the first child. */
-static const struct dv_json *enter(struct dv_cel_tree *tree, const struct dv_json *node,
-                                   struct dv_arena *arena)
-{
-    size_t n = dv_json_n(node);
-
-    if (dv_json_is(node, DV_JSON_OBJECT)) {
-        dv_cel_tree_begin_map(tree, n);
-    } else if (dv_json_is(node, DV_JSON_ARRAY)) {
-        dv_cel_tree_begin_list(tree, n);
-    } else {
-        add_scalar(tree, node, arena);
-        return NULL;
-    }
-    if (n == 0)
-        dv_cel_tree_end(tree);
-    return dv_json_first(node);
-}
-
-/* Documents may be deep, so nothing recurses: `open` are the nodes whose children are added. */
-const struct dv_cel_val *dv_vap_from_json(const struct dv_json *doc, struct dv_arena *arena)
-{
-    struct dv_cel_tree *tree = dv_cel_tree_new(arena);
-    DV_VEC(const struct dv_json *) open = {0};
-    const struct dv_json *node = enter(tree, doc, arena);
-
-    if (node)
-        *dv_vec_add_in(&open, arena) = doc;
-    while (open.n > 0) {
-        const struct dv_json *child;
-
-        if (!node) { /* all siblings have been added */
-            dv_cel_tree_end(tree);
-            node = --open.n > 0 ? dv_json_next(open.v[open.n]) : NULL;
-            continue;
-        }
-        if (dv_json_key(node).p)
-            dv_cel_tree_key(tree, dv_json_key(node));
-        child = enter(tree, node, arena);
-        if (child)
-            *dv_vec_add_in(&open, arena) = node;
-        node = child ? child : dv_json_next(node);
-    }
-    return dv_cel_tree_value(tree);
-}
 
 const struct dv_cel_val *dv_vap_from_object(const struct dv_message *message, const void *value,
                                             const struct dv_api_version *version, dv_str kind,
                                             struct dv_arena *arena)
 {
-    return dv_vap_from_json(dv_encode_json(message, value, version, kind, arena), arena);
+    return dv_cel_from_json(dv_encode_json(message, value, version, kind, arena), arena);
 }
 
 /* ---- the request ---- */
@@ -156,5 +77,5 @@ const struct dv_cel_val *dv_vap_request(const struct dv_vap_write *write,
     dv_json_set(request, DV_STR("dryRun"), dv_json_new_bool(write->is_dry_run, arena), arena);
     if (write->options)
         dv_json_set(request, DV_STR("options"), dv_json_copy(write->options, arena), arena);
-    return dv_vap_from_json(request, arena);
+    return dv_cel_from_json(request, arena);
 }

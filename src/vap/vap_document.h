@@ -7,12 +7,9 @@
 struct dv_api_version;
 struct dv_arena;
 struct dv_cel_val;
-struct dv_json;
 struct dv_message;
 struct dv_vap_write;
 
-/* A document as a value. */
-const struct dv_cel_val *dv_vap_from_json(const struct dv_json *doc, struct dv_arena *arena);
 /* An object as it reads in the version. */
 const struct dv_cel_val *dv_vap_from_object(const struct dv_message *message, const void *value,
                                             const struct dv_api_version *version, dv_str kind,

@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "cel/cel_policy.h"
+#include "resource/cel_document.h"
 #include "resource/resource.h"
 #include "vap/vap.h"
 #include "vap/vap_document.h"
@@ -508,7 +509,7 @@ static void show_objects(struct dv_vap_judgement *j, const struct dv_api_version
     j->shown = version;
     j->inputs.object = j->inputs.old_object = NULL;
     if (write->other)
-        j->inputs.object = dv_vap_from_json(write->other, j->scratch);
+        j->inputs.object = dv_cel_from_json(write->other, j->scratch);
     else if (write->object)
         j->inputs.object = dv_vap_from_object(version->message, write->object, version,
                                               write->kind->name, j->scratch);

@@ -26,15 +26,40 @@ struct dv_cel_policy *dv_cel_policy_new(const struct dv_cel_policy_options *opti
     return policy;
 }
 
-/* The declarations of one rule, in `vars`. */
-static struct dv_cel_decls declare(const struct dv_cel_policy *policy, bool has_authorizer,
-                                   struct dv_cel_var *vars, struct dv_cel_type *variables)
+struct dv_cel_policy *dv_cel_policy_new_schema(bool has_old, struct dv_arena *arena)
+{
+    struct dv_cel_policy *policy = DV_NEW(arena, struct dv_cel_policy);
+
+    policy->arena = arena;
+    policy->is_schema = true;
+    policy->has_old = has_old;
+    return policy;
+}
+
+static void declare_self(const struct dv_cel_policy *policy, struct dv_cel_var *vars)
+{
+    vars[DV_CEL_VAR_OBJECT] = (struct dv_cel_var){DV_STR("self"), &dv_cel_t_dyn};
+    if (policy->has_old)
+        vars[DV_CEL_VAR_OLD_OBJECT] = (struct dv_cel_var){DV_STR("oldSelf"), &dv_cel_t_dyn};
+}
+
+static void declare_request(struct dv_cel_var *vars)
 {
     vars[DV_CEL_VAR_OBJECT] = (struct dv_cel_var){DV_STR("object"), &dv_cel_t_dyn};
     vars[DV_CEL_VAR_OLD_OBJECT] = (struct dv_cel_var){DV_STR("oldObject"), &dv_cel_t_dyn};
     vars[DV_CEL_VAR_REQUEST] = (struct dv_cel_var){DV_STR("request"), &dv_cel_t_request};
     vars[DV_CEL_VAR_NAMESPACE] =
         (struct dv_cel_var){DV_STR("namespaceObject"), &dv_cel_t_namespace};
+}
+
+/* The declarations of one rule, in `vars`. */
+static struct dv_cel_decls declare(const struct dv_cel_policy *policy, bool has_authorizer,
+                                   struct dv_cel_var *vars, struct dv_cel_type *variables)
+{
+    if (policy->is_schema)
+        declare_self(policy, vars);
+    else
+        declare_request(vars);
     if (policy->has_params)
         vars[DV_CEL_VAR_PARAMS] = (struct dv_cel_var){DV_STR("params"), &dv_cel_t_dyn};
     if (has_authorizer) {

@@ -38,6 +38,8 @@ struct dv_cel_policy {
     struct dv_arena *arena;
     bool has_params;
     bool has_variables;
+    bool is_schema;
+    bool has_old; /* of a schema */
     DV_VEC(struct dv_cel_variable) variables;
     DV_VEC(struct dv_cel_var) fields; /* the same, with their types */
 };

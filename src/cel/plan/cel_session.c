@@ -61,6 +61,9 @@ struct dv_cel_session *dv_cel_session_new(const struct dv_cel_policy *policy,
     session->budget.ctx = inputs->ctx;
     session->vars[DV_CEL_VAR_OBJECT] = value_of(inputs->object);
     session->vars[DV_CEL_VAR_OLD_OBJECT] = value_of(inputs->old_object);
+    if (inputs->is_old_optional)
+        session->vars[DV_CEL_VAR_OLD_OBJECT] =
+            inputs->old_object ? dv_cel_optional(inputs->old_object, arena) : dv_cel_none();
     session->vars[DV_CEL_VAR_REQUEST] = value_of(inputs->request);
     session->vars[DV_CEL_VAR_NAMESPACE] = value_of(inputs->namespace_object);
     session->vars[DV_CEL_VAR_PARAMS] = value_of(inputs->params);

@@ -16,6 +16,13 @@
 #include "resource/resource.h"
 #include "resource/status.h"
 
+/* An object of a kind that a definition made is checked by its schema and its rules, which take
+ * long also when the object is small. */
+static bool takes_long(const struct dv_cluster_operation *operation)
+{
+    return operation->custom != NULL;
+}
+
 static bool is_large(const struct dv_cluster_operation *operation)
 {
     const struct dv_object *object = operation->entry->object;
@@ -73,7 +80,7 @@ bool dv_cluster_operation_work(struct dv_cluster_operation *operation)
     struct dv_embedded *embedded = operation->embedded;
     struct dv_object *namespace;
 
-    if (!operation->is_computable || !is_large(operation))
+    if (!operation->is_computable || (!is_large(operation) && !takes_long(operation)))
         return false;
     namespace = operation->request->namespace.n > 0
                     ? dv_embedded_get(embedded, dv_kind(DV_KIND_NAMESPACE), DV_STR_NONE,

@@ -168,9 +168,16 @@ void dv_custom_check(const struct dv_custom_version *version,
                      const struct dv_api_custom_object *old, struct dv_problems *problems)
 {
     struct dv_arena *arena = problems->arena;
+    size_t n_problems = problems->n;
     const struct dv_json *doc = dv_custom_document(version, object, arena);
     const struct dv_json *before = old ? dv_custom_document(version, old, arena) : NULL;
 
     dv_schema_check(version->schema, doc, before, NULL,
                     DV_SCHEMA_STEPS_MAX + 4 * (uint64_t)body_of(object).n, problems);
+    if (problems->n == n_problems)
+        dv_schema_check_rules(version->schema, doc, before, NULL, problems);
+    else if (version->schema->has_rules)
+        dv_problem_add(problems, DV_PROBLEM_INVALID, NULL, "<nil>", dv_bad_null(),
+                       "some validation rules were not checked because the object was invalid; "
+                       "correct the existing errors to complete validation");
 }

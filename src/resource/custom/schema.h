@@ -15,6 +15,8 @@
 
 struct dv_arena;
 struct dv_cel_pattern;
+struct dv_cel_policy;
+struct dv_cel_rule;
 struct dv_decode_notes;
 struct dv_err;
 struct dv_field_path;
@@ -46,6 +48,19 @@ enum dv_schema_list {
 struct dv_schema_property {
     dv_str name;
     const struct dv_structural *schema;
+};
+
+/* A rule of x-kubernetes-validations. */
+struct dv_schema_rule {
+    dv_str text;
+    dv_str message;       /* empty: none */
+    dv_str path;          /* "a.b", where a problem is told, below the value; empty: at the value */
+    uint8_t reason;       /* enum dv_problem_type */
+    bool uses_old;        /* it names oldSelf, so it is for updates alone */
+    bool is_old_optional; /* unless it takes oldSelf as an optional value */
+    const struct dv_cel_policy *policy;
+    const struct dv_cel_rule *compiled;
+    const struct dv_cel_rule *message_expression; /* NULL: none */
 };
 
 /* A limit of numbers; the text is as it was written. */
@@ -138,6 +153,10 @@ struct dv_json *dv_schema_prune(const struct dv_structural *schema, const struct
 void dv_schema_check(const struct dv_structural *schema, const struct dv_json *value,
                      const struct dv_json *old, const struct dv_field_path *path,
                      uint64_t steps_max, struct dv_problems *problems);
+/* Adds what the rules of the schema say against the value, which has no other problems. */
+void dv_schema_check_rules(const struct dv_structural *schema, const struct dv_json *value,
+                           const struct dv_json *old, const struct dv_field_path *path,
+                           struct dv_problems *problems);
 /* Whether the item of a list that is a map has the keys of the other. */
 bool dv_schema_is_same_item(const struct dv_structural *list, const struct dv_json *a,
                             const struct dv_json *b);

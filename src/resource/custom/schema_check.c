@@ -379,9 +379,11 @@ static const struct dv_json *old_item(const struct value *list, const struct dv_
 {
     if (list->schema->list != DV_SCHEMA_LIST_MAP || !dv_json_is(list->old, DV_JSON_ARRAY))
         return NULL;
-    for (const struct dv_json *old = dv_json_first(list->old); old; old = dv_json_next(old))
+    for (const struct dv_json *old = dv_json_first(list->old); old; old = dv_json_next(old)) {
+        spend(list, 1);
         if (dv_schema_is_same_item(list->schema, old, item))
             return old;
+    }
     return NULL;
 }
 

@@ -22,6 +22,7 @@ struct part {
     const struct dv_field_path *path;
     enum dv_schema_place place;
     size_t depth;
+    bool is_uncorrelated; /* it is in a list whose items cannot be told apart */
 };
 
 static struct dv_structural *read_schema(struct dv_schema_reader *reader, const struct part *part);
@@ -80,6 +81,15 @@ static struct dv_bad_value shown(const struct dv_json *node, struct dv_arena *ar
 
 /* ---- parts ---- */
 
+static bool is_map_list(const struct dv_json *doc)
+{
+    const struct dv_json *type = dv_json_get(doc, DV_STR("x-kubernetes-list-type"));
+    struct dv_err err;
+    dv_str text;
+
+    return type && dv_json_as_str(type, &text, &err) && dv_str_eq(text, DV_STR("map"));
+}
+
 /* Reads a schema that is part of another one, at the child `name` (and [key]) of its path. */
 static struct dv_structural *read_part(struct dv_schema_reader *reader, const struct part *up,
                                        const struct dv_json *doc, const struct dv_field_path *path,
@@ -90,6 +100,8 @@ static struct dv_structural *read_part(struct dv_schema_reader *reader, const st
         .path = path,
         .place = up->place == DV_SCHEMA_JUNCTOR ? DV_SCHEMA_JUNCTOR : place,
         .depth = up->depth + 1,
+        .is_uncorrelated =
+            up->is_uncorrelated || (place == DV_SCHEMA_ITEM && !is_map_list(up->doc)),
     };
 
     return read_schema(reader, &part);
@@ -577,6 +589,8 @@ static struct dv_structural *read_schema(struct dv_schema_reader *reader, const 
         check_embedded(reader, part, schema);
         read_list_type(reader, part, schema);
         read_default(reader, part, schema);
+        if (checks)
+            dv_schema_read_rules(reader, part->doc, part->path, !part->is_uncorrelated, checks);
     }
     schema->has_rules = has_rules_below(schema);
     return schema;

@@ -16,6 +16,7 @@ struct dv_schema_reader {
     struct dv_arena *arena;
     struct dv_problems *problems;
     size_t n_nodes;
+    size_t n_rules;
     bool is_over; /* too large or too deep, which has been told */
 };
 
@@ -32,6 +33,11 @@ enum dv_schema_place {
 struct dv_schema_checks *dv_schema_read_checks(struct dv_schema_reader *reader,
                                                const struct dv_json *doc,
                                                const struct dv_field_path *path);
+/* schema_rules.c: reads x-kubernetes-validations. `is_correlated`: the value can be found again in
+ * what was there before, so that rules may compare the two. */
+void dv_schema_read_rules(struct dv_schema_reader *reader, const struct dv_json *doc,
+                          const struct dv_field_path *path, bool is_correlated,
+                          struct dv_schema_checks *checks);
 /* The member as what it has to be. False: it is absent, or something else, which is a problem. */
 bool dv_schema_read_text(struct dv_schema_reader *reader, const struct dv_json *doc,
                          const struct dv_field_path *path, const char *name, dv_str *text);

@@ -51,3 +51,9 @@ def server(api_server):
 @pytest.fixture
 def api(server):
     return Api(server.port, server.ca)
+
+
+@pytest.fixture
+def requests_to():
+    """For tests that start servers themselves: makes what asks the one on a port."""
+    return Api

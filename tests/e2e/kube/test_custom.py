@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from peers import folder_of
 
 HERE = Path(__file__).parent / "custom"
 DOMAIN = yaml.safe_load((HERE / "domain.yaml").read_text(encoding="utf-8"))
@@ -86,7 +87,8 @@ def test_objects_are_pruned_filled_in_and_checked(api):
     status, why = api.ask("POST", DOMAINS, domain("f", numNodes=-1, channel={}))
     assert status == 422
     assert {(c["reason"], c["field"]) for c in why["details"]["causes"]} == {
-        ("FieldValueInvalid", "spec.numNodes"), ("FieldValueRequired", "spec.channel.resourceClaimTemplate")}
+        ("FieldValueInvalid", "spec.numNodes"), ("FieldValueRequired", "spec.channel.resourceClaimTemplate"),
+        ("FieldValueInvalid", "<nil>")}  # rules were not checked
     status, why = api.ask("PATCH", f"{DOMAINS}/d", {}, Content_Type="application/strategic-merge-patch+json")
     assert status == 415
 
@@ -140,6 +142,18 @@ def test_objects_that_a_stricter_schema_refuses_can_still_be_changed(api):
     rule["spec"]["rules"].append({"name": "longer"})
     status, why = api.ask("PUT", f"{RULES}/r", rule)
     assert status == 422, why
+
+
+def test_rules_judge_what_is_written(api):
+    define(api, DOMAIN)
+    made = api.must("POST", DOMAINS, domain())
+    status, why = api.ask("PUT", f"{DOMAINS}/d", made | {"spec": made["spec"] | {"numNodes": 3}})
+    assert status == 422
+    assert why["message"] == ('FabricDomain.fabric.example.com "d" is invalid: spec: Invalid value: '
+                              "A fabricDomain.spec is immutable")
+    api.must("PUT", f"{DOMAINS}/d", made | {"metadata": made["metadata"] | {"labels": {"a": "b"}}})
+    api.must("PATCH", f"{DOMAINS}/d/status", {"status": {"status": "Ready"}},
+             Content_Type="application/merge-patch+json")
 
 
 def test_a_rival_gets_the_names_when_they_are_free(api):
@@ -288,3 +302,59 @@ def test_kubectl_works_with_custom_objects(server, short_dir):
     kubectl("get", "fd", "d", status=1)
     kubectl("delete", "-f", str(HERE / "domain.yaml"))
     kubectl("get", "fd", status=1)
+
+
+@pytest.mark.release
+def test_definitions_and_objects_survive_kills(procs, short_dir, requests_to):
+    """A definition, then an object, and a kill after each answer: nothing that was answered is lost, and what is
+    there can be served."""
+    ca = os.path.join(short_dir, "ca.crt")
+    store = os.path.join(short_dir, "api.db")
+    program = os.path.join(folder_of("DAVIT_BUILD"), "tests", "golden", "api_server")
+
+    def start():
+        proc = procs.start(program, "--ca", ca, "--store", store, ready="ready")
+        return proc, requests_to(int(proc.lines[0]), ca)
+
+    proc, api = start()
+    api.must("POST", DEFINITIONS, DOMAIN)
+    proc.kill()
+    for i in range(5):
+        proc, api = start()
+        wait_for(lambda api=api: established(api, DOMAIN["metadata"]["name"]))
+        names = [o["metadata"]["name"] for o in api.must("GET", DOMAINS)["items"]]
+        assert names == [f"d{k}" for k in range(i)]
+        made = api.must("POST", DOMAINS, domain(f"d{i}"))
+        assert made["metadata"]["uid"]
+        proc.kill()
+    proc, api = start()
+    api.must("DELETE", f"{DEFINITIONS}/{DOMAIN['metadata']['name']}")
+    proc.kill()
+    proc, api = start()
+    wait_for(lambda: api.ask("GET", f"{DEFINITIONS}/{DOMAIN['metadata']['name']}")[0] == 404)
+    assert proc.stop() == 0, proc.describe()
+
+
+def test_the_python_client_works_with_custom_objects(server):
+    client = pytest.importorskip("kubernetes.client")
+    from kubernetes import watch
+
+    config = client.Configuration()
+    config.host = f"https://127.0.0.1:{server.port}"
+    config.ssl_ca_cert = server.ca
+    config.api_key = {"authorization": "Bearer admintoken"}
+    with client.ApiClient(config) as talk:
+        definitions = client.ApiextensionsV1Api(talk)
+        definitions.create_custom_resource_definition(DOMAIN)
+        wait_for(lambda: any(c.type == "Established" and c.status == "True" for c in (
+            definitions.read_custom_resource_definition(DOMAIN["metadata"]["name"]).status.conditions or [])))
+        objects = client.CustomObjectsApi(talk)
+        where = {"group": "fabric.example.com", "version": "v1beta1", "namespace": "default", "plural": "fabricdomains"}
+        objects.create_namespaced_custom_object(**where, body=domain())
+        objects.patch_namespaced_custom_object_status(**where, name="d", body={"status": {"status": "Ready"}})
+        assert objects.get_namespaced_custom_object(**where, name="d")["status"]["status"] == "Ready"
+        seen = [e["type"] for e in watch.Watch().stream(objects.list_namespaced_custom_object, **where,
+                                                        timeout_seconds=1)]
+        assert seen == ["ADDED"]
+        objects.delete_namespaced_custom_object(**where, name="d")
+        assert objects.list_namespaced_custom_object(**where)["items"] == []

@@ -291,6 +291,97 @@ static void a_check_that_takes_too_long_ends(void **state)
                 "Forbidden: it takes too long to be validated by its schema");
 }
 
+/* ---- rules ---- */
+
+#define RULE(rule) "x-kubernetes-validations: [{rule: '" rule "'}]"
+
+static const struct {
+    const char *schema; /* of the member `s` */
+    const char *old;    /* NULL: it is new */
+    const char *value;
+    const char *problems;
+} rules[] = {
+    {"{type: integer, " RULE("self > 1") "}",                                                       NULL,     "1",
+     "s: Invalid value: 1: failed rule: self > 1"                                                                                                                                 },
+    {"{type: integer, " RULE("self > 1") "}",                                                       NULL,     "2",                            ""                                  },
+    {"{type: integer, " RULE("self > 1") "}",                                                       "1",      "1",                            ""                                  }, /* it is as it was */
+    {"{type: object, properties: {a: {type: string}}, x-kubernetes-validations: [{rule: self == "
+     "oldSelf, message: s is immutable}]}",                                                    "{a: x}", "{a: z}",                       "s: Invalid value: s is immutable"  },
+    {"{type: object, properties: {a: {type: string}}, x-kubernetes-validations: [{rule: self == "
+     "oldSelf, message: s is immutable}]}",                                                    NULL,     "{a: z}",                       ""                                  },
+    {"{type: object, properties: {a: {type: integer}, b: {type: integer}}, "
+     "x-kubernetes-validations: [{rule: self.a < self.b, messageExpression: '\"a is \" + "
+     "string(self.a)', reason: FieldValueForbidden, fieldPath: .a}]}",                         NULL,     "{a: 3, b: 2}",                 "s.a: Forbidden: a is 3"            },
+    {"{type: object, properties: {a: {type: integer}}, " RULE("self.a > 1") "}",                    NULL,     "{}",
+     "s: Invalid value: no such key: a evaluating rule: self.a > 1"                                                                                                               },
+    {"{type: object, properties: {namespace: {type: string}, a-b: {type: string}}, " RULE(
+         "self.__namespace__ == self.a__dash__b") "}",
+     NULL,                                                                                                    "{namespace: x, a-b: x}",       ""                                  },
+    {"{type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [k], items: {type: "
+     "object, required: [k], properties: {k: {type: string}, m: {type: integer}}, " RULE(
+         "self.m >= oldSelf.m") "}}",
+     "[{k: a, m: 2}, {k: b, m: 2}]",                                                                          "[{k: b, m: 1}, {k: a, m: 3}]",
+     "s[0]: Invalid value: failed rule: self.m >= oldSelf.m"                                                                                                                      },
+    {"{type: integer, x-kubernetes-validations: [{rule: '!oldSelf.hasValue() || self >= "
+     "oldSelf.value()', optionalOldSelf: true}]}",                                             NULL,     "1",                            ""                                  },
+    {"{type: integer, x-kubernetes-validations: [{rule: '!oldSelf.hasValue() || self >= "
+     "oldSelf.value()', optionalOldSelf: true, message: it only grows}]}",                     "2",      "1",                            "s: Invalid value: 1: it only grows"},
+    {"{type: number, " RULE("self / 2.0 < 1.0") "}",                                                NULL,     "1",                            ""                                  },
+    {"{type: array, items: {type: integer}, " RULE(
+         "self.all(a, self.all(b, self.all(c, self.all(d, a + b + c + d < 0))) || true)") "}",
+     NULL,                                                                                                    "[1]",                          ""                                  },
+};
+
+static void rules_judge_values_and_their_changes(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < DV_COUNT(rules); i++) {
+        const struct dv_structural *schema = of_member(rules[i].schema);
+        struct dv_problems problems = {.arena = arena};
+
+        dv_schema_check_rules(schema, document(rules[i].value),
+                              rules[i].old ? document(rules[i].old) : NULL, NULL, &problems);
+        assert_text(text_of(&problems), rules[i].problems);
+    }
+}
+
+static void rules_that_cost_too_much_end_the_check(void **state)
+{
+    const struct dv_structural *schema =
+        of_member("{type: array, items: {type: integer, x-kubernetes-validations: [{rule: "
+                  "'[1,2,3,4,5,6,7,8,9,10].all(a, [1,2,3,4,5,6,7,8,9,10].all(b, "
+                  "[1,2,3,4,5,6,7,8,9,10].all(c, [1,2,3,4,5,6,7,8,9,10].all(d, a + b + c + d > "
+                  "self))))'}]}}");
+    DV_CLEANUP(dv_buf_fini) struct dv_buf list;
+    struct dv_problems problems = {.arena = arena};
+
+    (void)state;
+    dv_buf_init(&list, TEXT_BYTES_MAX);
+    dv_buf_add_c(&list, "[0");
+    for (size_t i = 0; i < 200; i++)
+        dv_buf_add_c(&list, ", 0");
+    dv_buf_add_c(&list, "]");
+    dv_schema_check_rules(schema, document(dv_buf_c(&list)), NULL, NULL, &problems);
+    assert_int_equal(problems.n, 1);
+    assert_text(problems.v[0].detail,
+                "Invalid value: validation failed due to running out of cost budget, no further "
+                "validation rules will be run");
+}
+
+static void rules_that_do_not_compile_are_refused(void **state)
+{
+    struct dv_problems problems;
+
+    (void)state;
+    assert_null(compile("{type: object, " RULE("object.a") "}", &problems));
+    assert_int_equal(problems.n, 1);
+    assert_text(problems.v[0].field, "x-kubernetes-validations[0].rule");
+    assert_null(compile("{type: object, properties: {l: {type: array, items: {type: integer, " RULE(
+                            "self == oldSelf") "}}}}",
+                        &problems));
+    assert_text(problems.v[0].field, "properties[l].items.x-kubernetes-validations[0].rule");
+}
+
 /* ---- definitions ---- */
 
 static void versions_are_in_the_order_of_their_maturity(void **state)
@@ -378,6 +469,9 @@ int main(void)
         doc_test(unknown_fields_are_told_with_their_paths),
         doc_test(problems_of_what_has_not_changed_do_not_count),
         doc_test(a_check_that_takes_too_long_ends),
+        doc_test(rules_judge_values_and_their_changes),
+        doc_test(rules_that_cost_too_much_end_the_check),
+        doc_test(rules_that_do_not_compile_are_refused),
         doc_test(versions_are_in_the_order_of_their_maturity),
         doc_test(names_are_accepted_before_objects_are_served),
         doc_test(a_name_that_is_taken_is_waited_for),
