@@ -14,6 +14,7 @@
 
 struct dv_api_managed_fields_entry;
 struct dv_arena;
+struct dv_custom_version;
 struct dv_err;
 struct dv_json;
 struct dv_message;
@@ -57,6 +58,7 @@ struct dv_manager {
     dv_str api_version; /* of the request */
     dv_str subresource; /* "status" or "" */
     struct dv_time now;
+    const struct dv_custom_version *custom; /* of a kind that a definition made; NULL: built in */
 };
 
 struct dv_apply_conflict {

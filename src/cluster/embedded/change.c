@@ -218,9 +218,7 @@ bool dv_change_create(struct dv_cluster_operation *operation, void *value)
 
 /* ---- kinds that definitions make ---- */
 
-/* The version of the definition that the request is made in; NULL: the definition is gone, or the
- * version is not served any more. */
-static const struct dv_custom_version *version_of(const struct dv_cluster_operation *operation)
+const struct dv_custom_version *dv_change_version(const struct dv_cluster_operation *operation)
 {
     if (!operation->custom)
         return NULL;
@@ -245,7 +243,7 @@ static bool fail_unknown(struct dv_cluster_operation *operation,
         dv_status_bad_request(operation->arena,
                               "%.*s in version \"%.*s\" cannot be handled as a %.*s: "
                               "strict decoding error: %.*s",
-                              DV_FMT(kind->name), DV_FMT(version_of(operation)->api.version),
+                              DV_FMT(kind->name), DV_FMT(dv_change_version(operation)->api.version),
                               DV_FMT(kind->name), DV_FMT(dv_buf_str(&buf))));
 }
 
@@ -264,7 +262,7 @@ static void add_warnings(struct dv_cluster_operation *operation,
 
 static bool settle(struct dv_cluster_operation *operation, void *value)
 {
-    const struct dv_custom_version *version = version_of(operation);
+    const struct dv_custom_version *version = dv_change_version(operation);
     enum dv_field_validation validation =
         operation->request ? operation->request->field_validation : DV_VALIDATE_IGNORE;
     struct dv_decode_notes notes = {0};
@@ -293,7 +291,7 @@ bool dv_change_default(struct dv_cluster_operation *operation, void *value)
 void dv_change_prepare_custom(struct dv_cluster_operation *operation, void *value,
                               const struct dv_object *old)
 {
-    const struct dv_custom_version *version = version_of(operation);
+    const struct dv_custom_version *version = dv_change_version(operation);
     bool is_status = operation->request && operation->request->subresource == DV_SUB_STATUS;
 
     if (!version)
@@ -316,7 +314,7 @@ static void check_definition(const void *value, const struct dv_object *old,
 void dv_change_check_custom(struct dv_cluster_operation *operation, const void *value,
                             const struct dv_object *old, struct dv_problems *problems)
 {
-    const struct dv_custom_version *version = version_of(operation);
+    const struct dv_custom_version *version = dv_change_version(operation);
     bool is_status = operation->request && operation->request->subresource == DV_SUB_STATUS;
 
     if (version)

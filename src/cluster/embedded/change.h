@@ -12,6 +12,7 @@ struct dv_api_object_meta;
 struct dv_embedded;
 struct dv_object;
 struct dv_cluster_operation;
+struct dv_custom_version;
 struct dv_problems;
 struct dv_validation;
 
@@ -29,6 +30,9 @@ DV_CHECKED bool dv_change_admit(struct dv_cluster_operation *operation, const vo
 void dv_change_check_admin_access(const struct dv_cluster_operation *operation,
                                   const struct dv_validation *what, struct dv_problems *problems);
 
+/* The version of its kind's definition that the request is made in. NULL: the kind is built in, the
+ * definition is gone, or the version is not served any more. */
+const struct dv_custom_version *dv_change_version(const struct dv_cluster_operation *operation);
 /* Gives the value what its kind says: defaults, and for a kind that a definition made only the
  * fields that its schema has. False: the operation has failed. */
 DV_CHECKED bool dv_change_default(struct dv_cluster_operation *operation, void *value);

@@ -31,7 +31,8 @@ struct dv_manager dv_update_manager(const struct dv_cluster_operation *operation
     const struct dv_api_version *version = dv_update_version(operation);
     const struct dv_request *request = operation->request;
     struct dv_manager manager = {.name = request->field_manager,
-                                 .now = dv_cluster_operation_now(operation)};
+                                 .now = dv_cluster_operation_now(operation),
+                                 .custom = dv_change_version(operation)};
 
     if (manager.name.n == 0)
         manager.name = DV_STR("davit");

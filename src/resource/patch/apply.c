@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/vec.h"
+#include "resource/custom.h"
 #include "resource/patch/managers.h"
 #include "resource/patch/typed.h"
 #include "resource/resource.h"
@@ -27,6 +28,7 @@
 
 struct work {
     const struct dv_message *message;
+    struct dv_typed root;
     const struct dv_manager *manager;
     struct dv_arena *arena;
     struct dv_fields reset; /* what this endpoint ignores */
@@ -41,18 +43,22 @@ struct conflicts {
     dv_str manager; /* of those that are being added */
 };
 
+static struct dv_json *document(const struct dv_message *message, const void *value,
+                                struct dv_arena *arena)
+{
+    return dv_encode_json(message, value, NULL, DV_STR(""), arena);
+}
+
 /* The document of an object of which nothing was ever set. */
 static struct dv_json *empty_doc(const struct dv_message *message, struct dv_arena *arena)
 {
-    const void *value = dv_arena_alloc(arena, message->size, message->align);
-
-    return dv_encode_json(message, value, NULL, DV_STR(""), arena);
+    return document(message, dv_arena_alloc(arena, message->size, message->align), arena);
 }
 
 static struct dv_fields compare(const struct work *work, const struct dv_json *old,
                                 const struct dv_json *doc)
 {
-    struct dv_fields all = dv_typed_compare(work->message, old, doc, work->arena);
+    struct dv_fields all = dv_typed_compare(&work->root, old, doc, work->arena);
 
     return dv_fields_without(&all, &work->reset, work->arena);
 }
@@ -89,11 +95,16 @@ static void give_changes(struct work *work, const struct dv_fields *changes, dv_
 static struct work start(const struct dv_message *message, const struct dv_managed_fields *managed,
                          const struct dv_manager *manager, struct dv_arena *arena)
 {
+    const struct dv_custom_version *custom = manager->custom;
+
     return (struct work){
         .message = message,
+        .root = custom ? dv_typed_custom_root(message, custom->schema) : dv_typed_root(message),
         .manager = manager,
         .arena = arena,
-        .reset = dv_field_owners_reset(message, manager->subresource, arena),
+        .reset = custom
+                     ? dv_field_owners_reset_custom(custom->has_status, manager->subresource, arena)
+                     : dv_field_owners_reset(message, manager->subresource, arena),
         .owners = dv_field_owners_decode(managed, arena),
     };
 }
@@ -109,8 +120,11 @@ void dv_apply_update(const struct dv_message *message, const void *old, const vo
         *result = (struct dv_managed_fields){0};
         return;
     }
-    changes = dv_typed_compare_values(
-        message, old ? old : dv_arena_alloc(arena, message->size, message->align), value, arena);
+    if (!old)
+        old = dv_arena_alloc(arena, message->size, message->align);
+    changes = manager->custom ? dv_typed_compare(&work.root, document(message, old, arena),
+                                                 document(message, value, arena), arena)
+                              : dv_typed_compare_values(message, old, value, arena);
     changes = dv_fields_without(&changes, &work.reset, arena);
     take_from_others(&work, &changes, NULL);
     give_changes(&work, &changes, manager->name);
@@ -207,9 +221,9 @@ static struct dv_fields applied_fields(const struct work *work)
 
 static struct dv_fields fields_with_parents(const struct work *work, const struct dv_json *doc)
 {
-    struct dv_fields fields = dv_typed_fields(work->message, doc, work->arena);
+    struct dv_fields fields = dv_typed_fields(&work->root, doc, work->arena);
 
-    return dv_typed_with_parents(work->message, &fields, work->arena);
+    return dv_typed_with_parents(&work->root, &fields, work->arena);
 }
 
 /* Takes out what was applied last time, is not applied now, and no applier has. Removing a field
@@ -219,23 +233,23 @@ static struct dv_json *prune(const struct work *work, struct dv_json *merged,
 {
     struct dv_arena *arena = work->arena;
     struct dv_fields all = fields_with_parents(work, merged);
-    struct dv_fields gone = dv_typed_with_parents(work->message, last, arena);
+    struct dv_fields gone = dv_typed_with_parents(&work->root, last, arena);
     struct dv_fields applied = applied_fields(work);
     struct dv_fields left;
     struct dv_json *pruned;
 
     if (dv_fields_is_empty(last))
         return merged;
-    pruned = dv_typed_remove(work->message, merged, &gone, arena);
+    pruned = dv_typed_remove(&work->root, merged, &gone, arena);
     left = fields_with_parents(work, pruned);
-    applied = dv_typed_with_parents(work->message, &applied, arena);
+    applied = dv_typed_with_parents(&work->root, &applied, arena);
     left = dv_fields_union(&left, &applied, arena);
     gone = dv_fields_difference(&all, &left, DV_FIELDS_MEMBER, arena);
-    pruned = dv_typed_remove(work->message, merged, &gone, arena);
+    pruned = dv_typed_remove(&work->root, merged, &gone, arena);
     left = fields_with_parents(work, pruned);
     gone = dv_fields_difference(&all, &left, DV_FIELDS_MEMBER, arena);
     gone = dv_fields_intersection(&gone, last, DV_FIELDS_MEMBER, arena);
-    return dv_typed_remove(work->message, merged, &gone, arena);
+    return dv_typed_remove(&work->root, merged, &gone, arena);
 }
 
 static dv_str last_applied(const struct dv_json *live)
@@ -262,9 +276,9 @@ static bool find_allowed(const struct work *work, const struct dv_json *live,
     if (!dv_str_eq(work->manager->name, KUBECTL) || last_applied(live).n == 0)
         return false;
     doc = dv_json_parse(last_applied(live), NULL, work->arena, &ignored);
-    if (!doc || !dv_typed_check(work->message, doc, work->arena, &ignored))
+    if (!doc || !dv_typed_check(&work->root, doc, work->arena, &ignored))
         return false;
-    *allowed = dv_typed_fields(work->message, doc, work->arena);
+    *allowed = dv_typed_fields(&work->root, doc, work->arena);
     meta = dv_fields_add(&own, 'f', DV_STR("metadata"), work->arena);
     meta = dv_fields_add(meta, 'f', DV_STR("annotations"), work->arena);
     dv_fields_add(meta, 'f', LAST_APPLIED, work->arena)->in = DV_FIELDS_MEMBER;
@@ -316,7 +330,7 @@ static void start_ownership(struct work *work, const struct dv_json *live)
 
 static void own_config(struct work *work, const struct dv_json *config, struct dv_field_owner *self)
 {
-    struct dv_fields fields = dv_typed_fields(work->message, config, work->arena);
+    struct dv_fields fields = dv_typed_fields(&work->root, config, work->arena);
 
     fields = dv_fields_without(&fields, &work->reset, work->arena);
     self->fields = dv_field_owners_strip(&fields, work->arena);
@@ -336,14 +350,14 @@ bool dv_apply(const struct dv_message *message, const struct dv_json *live,
     struct dv_fields last;
     struct dv_field_owner *self;
 
-    if (!dv_typed_check(message, config, arena, err))
+    if (!dv_typed_check(&work.root, config, arena, err))
         return false;
     if (live && work.owners.n == 0)
         start_ownership(&work, live);
     self = dv_field_owners_get(&work.owners, manager, true, arena);
     last = self->fields;
     own_config(&work, config, self);
-    made.doc = prune(&work, dv_typed_merge(message, live, config, arena), &last);
+    made.doc = prune(&work, dv_typed_merge(&work.root, live, config, arena), &last);
     changes = compare(&work, live, made.doc);
     if (!force)
         conflicts = find_conflicts(&work, &changes, self, NULL);

@@ -16,6 +16,7 @@
 #define ERRORS_BYTES_MAX 65536u
 
 struct check {
+    const struct dv_typed *schema_root; /* of a custom object; NULL: it is none */
     struct dv_arena *arena;
     struct dv_buf path;   /* of what is looked at: .spec.containers[name="a"] */
     struct dv_buf errors; /* each on a line of its own */
@@ -101,6 +102,46 @@ static void check_scalar(struct check *check, const struct dv_field *field,
         complain_type(check, name, node);
 }
 
+static void check_schema(struct check *check, const struct dv_typed *type,
+                         const struct dv_json *node);
+
+/* Checks a member of which the path is set. What type a value has is checked later, when all of the
+ * object is; here it is enough that somebody can own it.
+ * NOLINTNEXTLINE(misc-no-recursion) */
+static void check_schema_member(struct check *check, const struct dv_typed *type,
+                                const struct dv_json *value)
+{
+    struct dv_typed member;
+
+    if (dv_typed_member(type, dv_json_key(value), &member))
+        check_schema(check, &member, value);
+    else
+        complain_unknown(check, NULL);
+}
+
+/* NOLINTNEXTLINE(misc-no-recursion) */
+static void check_schema(struct check *check, const struct dv_typed *type,
+                         const struct dv_json *node)
+{
+    bool is_list = dv_typed_is_list(type) && dv_json_is(node, DV_JSON_ARRAY);
+    size_t n = check->path.n;
+
+    if (type->shape == DV_TYPED_LEAF || (!is_list && !dv_json_is(node, DV_JSON_OBJECT)))
+        return;
+    for (const struct dv_json *child = dv_json_first(node); child; child = dv_json_next(child)) {
+        struct dv_typed item;
+
+        if (is_list) {
+            item = dv_typed_item(type);
+            check_schema(check, &item, child);
+            continue;
+        }
+        dv_buf_printf(&check->path, ".%.*s", DV_FMT(dv_json_key(child)));
+        check_schema_member(check, type, child);
+        step_back(check, n);
+    }
+}
+
 /* NOLINTNEXTLINE(misc-no-recursion) */
 static void check_message(struct check *check, const struct dv_message *message,
                           const struct dv_json *node, bool is_root)
@@ -119,6 +160,8 @@ static void check_message(struct check *check, const struct dv_message *message,
         dv_buf_printf(&check->path, ".%.*s", DV_FMT(key));
         if (field)
             check_value(check, field, value);
+        else if (is_root && check->schema_root)
+            check_schema_member(check, check->schema_root, value);
         else
             complain_unknown(check, dv_removed_advice(message, node, key));
         step_back(check, n);
@@ -301,7 +344,7 @@ static dv_str text_at(const struct dv_json *object, dv_str key, dv_str fallback)
     return node && dv_json_as_str(node, &text, &ignored) ? text : fallback;
 }
 
-bool dv_typed_check(const struct dv_message *message, const struct dv_json *config,
+bool dv_typed_check(const struct dv_typed *root, const struct dv_json *config,
                     struct dv_arena *arena, struct dv_err *err)
 {
     struct check check = {.arena = arena};
@@ -311,7 +354,8 @@ bool dv_typed_check(const struct dv_message *message, const struct dv_json *conf
 
     dv_buf_init(&check.path, PATH_BYTES_MAX);
     dv_buf_init(&check.errors, ERRORS_BYTES_MAX);
-    check_message(&check, message, config, true);
+    check.schema_root = root->schema ? root : NULL;
+    check_message(&check, root->message, config, true);
     if (check.n_errors > 0)
         (void)dv_fail_in(err, arena, DV_INTERNAL,
                          "failed to create typed patch object (%.*s/%.*s; %s%.*s, Kind=%.*s): %s%s",

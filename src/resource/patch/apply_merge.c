@@ -147,12 +147,10 @@ static struct dv_json *merge_node(const struct dv_typed *type, const struct dv_j
     return merge_members(type, live, config, arena);
 }
 
-struct dv_json *dv_typed_merge(const struct dv_message *message, const struct dv_json *live,
+struct dv_json *dv_typed_merge(const struct dv_typed *root, const struct dv_json *live,
                                const struct dv_json *config, struct dv_arena *arena)
 {
-    struct dv_typed type = dv_typed_root(message);
-
-    return merge_node(&type, live, config, arena);
+    return merge_node(root, live, config, arena);
 }
 
 /* NOLINTNEXTLINE(misc-no-recursion) */
@@ -214,11 +212,10 @@ static struct dv_json *remove_node(const struct dv_typed *type, const struct dv_
     return dv_json_copy(doc, arena);
 }
 
-struct dv_json *dv_typed_remove(const struct dv_message *message, const struct dv_json *doc,
+struct dv_json *dv_typed_remove(const struct dv_typed *root, const struct dv_json *doc,
                                 const struct dv_fields *gone, struct dv_arena *arena)
 {
-    struct dv_typed type = dv_typed_root(message);
-    struct dv_json *out = remove_node(&type, doc, gone, arena);
+    struct dv_json *out = remove_node(root, doc, gone, arena);
 
     return out ? out : dv_json_new_object(arena);
 }

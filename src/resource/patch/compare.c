@@ -159,15 +159,14 @@ static void compare_node(const struct dv_typed *type, const struct dv_json *a,
     dv_fields_sort(node);
 }
 
-struct dv_fields dv_typed_compare(const struct dv_message *message, const struct dv_json *a,
+struct dv_fields dv_typed_compare(const struct dv_typed *root, const struct dv_json *a,
                                   const struct dv_json *b, struct dv_arena *arena)
 {
-    struct dv_typed type = dv_typed_root(message);
-    struct dv_fields root = {0};
+    struct dv_fields all = {0};
 
-    compare_node(&type, a, b, arena, &root);
-    root.in = DV_FIELDS_OUT;
-    return root;
+    compare_node(root, a, b, arena, &all);
+    all.in = DV_FIELDS_OUT;
+    return all;
 }
 
 /* NOLINTNEXTLINE(misc-no-recursion) */
@@ -224,14 +223,13 @@ static void gather_node(const struct dv_typed *type, const struct dv_json *doc,
     dv_fields_sort(node);
 }
 
-struct dv_fields dv_typed_fields(const struct dv_message *message, const struct dv_json *doc,
+struct dv_fields dv_typed_fields(const struct dv_typed *root, const struct dv_json *doc,
                                  struct dv_arena *arena)
 {
-    struct dv_typed type = dv_typed_root(message);
-    struct dv_fields root = {0};
+    struct dv_fields all = {0};
 
-    gather_node(&type, doc, arena, &root);
-    return root;
+    gather_node(root, doc, arena, &all);
+    return all;
 }
 
 /* NOLINTNEXTLINE(misc-no-recursion) */
@@ -258,10 +256,8 @@ static struct dv_fields with_parents(const struct dv_typed *type, const struct d
     return out;
 }
 
-struct dv_fields dv_typed_with_parents(const struct dv_message *message,
-                                       const struct dv_fields *fields, struct dv_arena *arena)
+struct dv_fields dv_typed_with_parents(const struct dv_typed *root, const struct dv_fields *fields,
+                                       struct dv_arena *arena)
 {
-    struct dv_typed type = dv_typed_root(message);
-
-    return with_parents(&type, fields, arena);
+    return with_parents(root, fields, arena);
 }

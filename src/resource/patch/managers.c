@@ -244,3 +244,17 @@ struct dv_fields dv_field_owners_reset(const struct dv_message *message, dv_str 
     }
     return root;
 }
+
+struct dv_fields dv_field_owners_reset_custom(bool has_status, dv_str subresource,
+                                              struct dv_arena *arena)
+{
+    struct dv_fields root = {0};
+
+    if (subresource.n > 0) {
+        dv_fields_add(&root, 'f', DV_STR("metadata"), arena)->in = DV_FIELDS_MEMBER;
+        dv_fields_add(&root, 'f', DV_STR("spec"), arena)->in = DV_FIELDS_MEMBER;
+    } else if (has_status) {
+        dv_fields_add(&root, 'f', DV_STR("status"), arena)->in = DV_FIELDS_MEMBER;
+    }
+    return root;
+}

@@ -51,5 +51,8 @@ struct dv_fields dv_field_owners_strip(const struct dv_fields *fields, struct dv
  * rest. */
 struct dv_fields dv_field_owners_reset(const struct dv_message *message, dv_str subresource,
                                        struct dv_arena *arena);
+/* Like dv_field_owners_reset, for an object of a kind that a definition made. */
+struct dv_fields dv_field_owners_reset_custom(bool has_status, dv_str subresource,
+                                              struct dv_arena *arena);
 
 #endif

@@ -2,11 +2,15 @@
 #include "resource/patch/typed.h"
 
 #include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "resource/codec/json_field.h"
 #include "resource/codec/layout.h"
+#include "resource/custom/schema.h"
 #include "resource/field.h"
 #include "json/json.h"
 
@@ -26,6 +30,52 @@ struct dv_typed dv_typed_root(const struct dv_message *message)
 {
     return (struct dv_typed){.shape = DV_TYPED_STRUCT, .message = message};
 }
+
+struct dv_typed dv_typed_custom_root(const struct dv_message *message,
+                                     const struct dv_structural *schema)
+{
+    return (struct dv_typed){.shape = DV_TYPED_STRUCT, .message = message, .schema = schema};
+}
+
+/* ---- by schemas ---- */
+
+static enum dv_typed_shape object_shape(const struct dv_structural *schema)
+{
+    if (schema->is_atomic_map)
+        return DV_TYPED_LEAF;
+    if (schema->n_properties > 0)
+        return DV_TYPED_STRUCT;
+    return schema->more ? DV_TYPED_MAP : DV_TYPED_LEAF;
+}
+
+static struct dv_typed schema_type(const struct dv_structural *schema)
+{
+    struct dv_typed type = {.shape = DV_TYPED_LEAF, .schema = schema};
+
+    if (schema->type == DV_SCHEMA_OBJECT)
+        type.shape = object_shape(schema);
+    else if (schema->type == DV_SCHEMA_ARRAY && schema->items && schema->list == DV_SCHEMA_LIST_MAP)
+        type.shape = DV_TYPED_KEYED;
+    else if (schema->type == DV_SCHEMA_ARRAY && schema->items && schema->list == DV_SCHEMA_LIST_SET)
+        type.shape = DV_TYPED_SET;
+    return type;
+}
+
+/* What the schema does not say is owned as a whole. */
+static bool schema_member(const struct dv_structural *schema, dv_str key, struct dv_typed *member)
+{
+    const struct dv_structural *found = dv_schema_member(schema, key);
+
+    *member = found ? schema_type(found) : (struct dv_typed){.shape = DV_TYPED_LEAF};
+    return found || schema->keeps_unknown || schema->takes_any_more;
+}
+
+static bool is_type_meta(dv_str key)
+{
+    return dv_str_eq(key, DV_STR("apiVersion")) || dv_str_eq(key, DV_STR("kind"));
+}
+
+/* ---- by tables ---- */
 
 /* The type of one value of the field, be it in a list, in a map or by itself. */
 static struct dv_typed value_type(const struct dv_field *field)
@@ -64,20 +114,22 @@ bool dv_typed_member(const struct dv_typed *type, dv_str key, struct dv_typed *m
 {
     const struct dv_field *field;
 
+    if (type->schema && !type->message)
+        return schema_member(type->schema, key, member);
     if (type->shape == DV_TYPED_MAP) {
         *member = value_type(type->field);
         return true;
     }
     field = dv_message_field(type->message, key, NULL);
     if (!field)
-        return false;
+        return type->schema && !is_type_meta(key) && schema_member(type->schema, key, member);
     *member = dv_typed_field(field);
     return true;
 }
 
 struct dv_typed dv_typed_item(const struct dv_typed *list)
 {
-    return value_type(list->field);
+    return list->schema ? schema_type(list->schema->items) : value_type(list->field);
 }
 
 static const dv_str *default_of(const struct dv_field *list, dv_str key)
@@ -200,6 +252,40 @@ bool dv_typed_step_of_value(const struct dv_typed *list, const char *value, stru
     return has_keys;
 }
 
+static int by_name(const void *a, const void *b)
+{
+    return dv_str_cmp(*(const dv_str *)a, *(const dv_str *)b);
+}
+
+/* Prints the keys that a schema names; those that an item lacks have their defaults. */
+static bool print_schema_keys(const struct dv_structural *list, const struct dv_json *item,
+                              struct dv_arena *arena, struct dv_buf *buf)
+{
+    const struct dv_json_style style = {.sort_keys = true};
+    dv_str *keys = DV_NEW_ARRAY(arena, dv_str, list->n_keys);
+    bool found = false;
+
+    memcpy(keys, list->keys, list->n_keys * sizeof(keys[0]));
+    qsort(keys, list->n_keys, sizeof(keys[0]), by_name);
+    dv_buf_add_char(buf, '{');
+    for (size_t i = 0; i < list->n_keys; i++) {
+        const struct dv_structural *key = dv_schema_property(list->items, keys[i]);
+        const struct dv_json *value = dv_json_get(item, keys[i]);
+
+        if (!value && key)
+            value = key->default_value;
+        if (!value)
+            continue;
+        dv_buf_add_c(buf, found ? "," : "");
+        dv_buf_add_json(buf, keys[i]);
+        dv_buf_add_char(buf, ':');
+        dv_json_print(value, &style, buf);
+        found = true;
+    }
+    dv_buf_add_char(buf, '}');
+    return found;
+}
+
 bool dv_typed_step(const struct dv_typed *list, const struct dv_json *item, struct dv_arena *arena,
                    char *kind, dv_str *text)
 {
@@ -210,6 +296,9 @@ bool dv_typed_step(const struct dv_typed *list, const struct dv_json *item, stru
     dv_buf_init(&buf, STEP_BYTES_MAX);
     if (list->shape == DV_TYPED_SET)
         dv_json_print(item, &style, &buf);
+    else if (list->schema)
+        has_keys = dv_json_is(item, DV_JSON_OBJECT) && list->schema->n_keys > 0 &&
+                   print_schema_keys(list->schema, item, arena, &buf);
     else
         has_keys = dv_json_is(item, DV_JSON_OBJECT) &&
                    print_keys(list->field, &(const struct item){.doc = item}, &buf);

@@ -21,12 +21,14 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const struct dv_manager first = {
-    DV_STR_INIT("first"), DV_STR_INIT("v1"), {"",           0             },
-      {.seconds = 1, .is_set = true}
+    .name = DV_STR_INIT("first"),
+    .api_version = DV_STR_INIT("v1"),
+    .now = {.seconds = 1, .is_set = true}
 };
 static const struct dv_manager second = {
-    DV_STR_INIT("second"), DV_STR_INIT("v1"), {"",           0             },
-      {.seconds = 2, .is_set = true}
+    .name = DV_STR_INIT("second"),
+    .api_version = DV_STR_INIT("v1"),
+    .now = {.seconds = 2, .is_set = true}
 };
 
 static void check_merge(const struct dv_json *doc, const struct dv_json *patch,
@@ -106,9 +108,10 @@ static void check_apply(const struct dv_json *config, const struct dv_json *othe
 static void check_compare(const void *a, const void *b, struct dv_arena *arena)
 {
     const struct dv_message *message = &dv_message_pod;
+    const struct dv_typed root = dv_typed_root(message);
     struct dv_fields values = dv_typed_compare_values(message, a, b, arena);
     struct dv_fields docs =
-        dv_typed_compare(message, dv_encode_json(message, a, NULL, DV_STR_NONE, arena),
+        dv_typed_compare(&root, dv_encode_json(message, a, NULL, DV_STR_NONE, arena),
                          dv_encode_json(message, b, NULL, DV_STR_NONE, arena), arena);
 
     assert(dv_fields_eq(&values, &docs));

@@ -156,6 +156,50 @@ def test_rules_judge_what_is_written(api):
              Content_Type="application/merge-patch+json")
 
 
+def apply(api, manager, body, path, **options):
+    force = options.pop("force", "false")
+    return api.ask("PATCH", f"{path}?fieldManager={manager}&force={force}", json.dumps(body),
+                   Content_Type="application/apply-patch+yaml", **options)
+
+
+def test_configurations_are_applied_by_the_schema(api):
+    define(api, DOMAIN)
+    status, made = apply(api, "one", domain(), f"{DOMAINS}/d")
+    assert status == 201, made
+    owned = {m["manager"]: m["fieldsV1"] for m in made["metadata"]["managedFields"]}
+    assert owned["one"] == {"f:spec": {"f:numNodes": {}, "f:channel": {"f:resourceClaimTemplate": {"f:name": {}}}}}
+    head = {"apiVersion": "fabric.example.com/v1beta1", "kind": "FabricDomain", "metadata": {"name": "d"}}
+
+    def nodes(manager, *names):
+        return apply(api, manager, head | {"status": {"nodes": [{"name": n} for n in names]}}, f"{DOMAINS}/d/status")
+    # Items of a list with keys are each their manager's.
+    assert nodes("a", "x", "y")[0] == 200
+    assert nodes("b", "z")[0] == 200
+    names = [n["name"] for n in api.must("GET", f"{DOMAINS}/d")["status"]["nodes"]]
+    assert names == ["x", "y", "z"]
+    status, doc = nodes("a", "y")
+    assert status == 200 and [n["name"] for n in doc["status"]["nodes"]] == ["y", "z"]
+    # Who changes what another one has applied is told.
+    status, why = apply(api, "two", head | {"spec": {"numNodes": 5}}, f"{DOMAINS}/d")
+    assert status == 409 and why["details"]["causes"] == [
+        {"reason": "FieldManagerConflict", "message": 'conflict with "one"', "field": ".spec.numNodes"}]
+    status, why = apply(api, "one", domain(bogus=1), f"{DOMAINS}/d")
+    assert status == 500 and ".spec.bogus: field not declared in schema" in why["message"]
+
+
+def test_what_is_left_out_of_a_configuration_goes(api):
+    define(api, RULE)
+    head = {"apiVersion": "features.example.com/v1", "kind": "LabelRule", "metadata": {"name": "r"}}
+    rules = {"spec": {"rules": [{"name": "a", "labels": {"x": "1"}}]}}
+    assert apply(api, "one", head | {"metadata": {"name": "r", "labels": {"l": "1"}}} | rules, f"{RULES}/r")[0] == 201
+    status, doc = apply(api, "one", head | rules, f"{RULES}/r")
+    assert status == 200 and "labels" not in doc["metadata"]
+    # An update by another manager is its own.
+    doc["spec"]["rules"][0]["labels"] = {"x": "2"}
+    doc = api.must("PUT", f"{RULES}/r?fieldManager=two", doc)
+    assert [(m["manager"], m["operation"]) for m in doc["metadata"]["managedFields"]] == [("two", "Update")]
+
+
 def test_a_rival_gets_the_names_when_they_are_free(api):
     define(api, RULE)
     rival = json.loads(json.dumps(RULE))
