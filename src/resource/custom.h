@@ -44,6 +44,7 @@ struct dv_custom_version {
     struct dv_api_version api; /* first: dv_custom_version_of relies on it */
     const struct dv_custom *custom;
     const struct dv_structural *schema;
+    dv_str schema_text; /* as it was written, in JSON */
     bool is_served;
     bool is_storage;
     bool has_status;

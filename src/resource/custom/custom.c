@@ -213,6 +213,7 @@ static void read_version(struct making *making, size_t i, struct dv_custom_versi
         .api = {making->custom->group, from->name, &dv_message_custom_object},
         .custom = making->custom,
         .schema = read_schema(making, i),
+        .schema_text = from->schema ? from->schema->open_api_v3_schema : DV_STR_NONE,
         .is_served = from->served,
         .is_storage = from->storage,
         .has_status = from->subresources && from->subresources->status,

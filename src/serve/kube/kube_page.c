@@ -141,11 +141,12 @@ static void serve_openapi_v2(struct dv_kube_call *call)
 
     if (dv_str_find(accept, DV_STR(V2_ASKED)) < accept.n ||
         dv_str_find(accept, DV_STR(V2_TYPE)) < accept.n)
-        document = dv_documents_openapi_v2_protobuf(documents);
+        document = dv_documents_openapi_v2_protobuf(documents, call->route.customs);
     if (document)
         reply_tagged(call, V2_TYPE, document);
     else
-        reply_tagged(call, "application/json", dv_documents_openapi_v2(documents));
+        reply_tagged(call, "application/json",
+                     dv_documents_openapi_v2(documents, call->route.customs));
 }
 
 static void serve_openapi_v3(struct dv_kube_call *call)
@@ -155,10 +156,10 @@ static void serve_openapi_v3(struct dv_kube_call *call)
 
     if (!call->route.openapi.n) {
         dv_kube_reply_document(call, DV_STR("text/plain; charset=utf-8"),
-                               dv_documents_openapi_v3_index(documents)->text);
+                               dv_documents_openapi_v3_index(documents, call->route.customs)->text);
         return;
     }
-    document = dv_documents_openapi_v3(documents, call->route.openapi);
+    document = dv_documents_openapi_v3(documents, call->route.customs, call->route.openapi);
     if (document)
         reply_tagged(call, "application/json", document);
     else

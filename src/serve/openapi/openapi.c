@@ -3,6 +3,7 @@
 #include "serve/openapi/openapi.h"
 
 #include "base/buf.h"
+#include "resource/custom.h"
 #include "resource/resource.h"
 #include "serve/openapi/openapi_schema.h"
 #include "serve/wire/kube_route.h"
@@ -139,16 +140,17 @@ static void add_text(const struct paths *paths)
                                  : "\"schema\":{\"type\":\"string\"}");
 }
 
-/* Adds the body. Patches come in four forms, and clients choose by the list of those that there
- * are. */
-static void add_body(const struct paths *paths, const struct operation *operation, dv_str schema)
+/* Adds the body. Patches come in four forms, of which custom objects take three, and clients
+ * choose by the list of those that there are. */
+static void add_body(const struct paths *paths, const struct operation *operation, dv_str schema,
+                     bool is_custom)
 {
     dv_buf_add_c(paths->buf, "\"requestBody\":{");
     if (operation->flag == DV_CAN_PATCH)
-        dv_buf_add_c(paths->buf,
-                     "\"content\":{\"application/apply-patch+yaml\":{},"
-                     "\"application/json-patch+json\":{},\"application/merge-patch+json\":{},"
-                     "\"application/strategic-merge-patch+json\":{}}");
+        dv_buf_printf(paths->buf,
+                      "\"content\":{\"application/apply-patch+yaml\":{},"
+                      "\"application/json-patch+json\":{},\"application/merge-patch+json\":{}%s}",
+                      is_custom ? "" : ",\"application/strategic-merge-patch+json\":{}");
     else
         add_content(paths, schema);
     dv_buf_add_c(paths->buf, "},");
@@ -162,9 +164,14 @@ static void add_operation(const struct paths *paths, const struct operation *ope
     dv_str group = is_elsewhere ? resource->kind_group : paths->schemas->group;
     dv_str version = is_elsewhere ? resource->kind_version : paths->schemas->version;
     dv_str kind = resource->of && !is_elsewhere ? resource->kind : DV_STR_NONE;
-    dv_str one = message ? dv_schemas_add(paths->schemas, message, kind) : DV_STR_NONE;
-    dv_str answer =
-        operation->is_list ? dv_schemas_add_list(paths->schemas, message, resource->kind) : one;
+    const struct dv_custom_version *custom =
+        resource->names ? dv_custom_version_of(resource->version) : NULL;
+    dv_str one = custom    ? dv_schemas_add_custom(paths->schemas, custom, false)
+                 : message ? dv_schemas_add(paths->schemas, message, kind)
+                           : DV_STR_NONE;
+    dv_str answer = !operation->is_list ? one
+                    : custom            ? dv_schemas_add_custom(paths->schemas, custom, true)
+                             : dv_schemas_add_list(paths->schemas, message, resource->kind);
 
     dv_buf_printf(paths->buf, "\"%s\":{\"operationId\":\"%s%s%.*s%.*s%.*s%.*s\",",
                   operation->method, operation->action, scope, DV_FMT(paths->schemas->group),
@@ -172,7 +179,7 @@ static void add_operation(const struct paths *paths, const struct operation *ope
                   DV_FMT(resource->subresource));
     add_query_params(paths, operation->params);
     if (operation->has_body && paths->schemas->is_v3)
-        add_body(paths, operation, one);
+        add_body(paths, operation, one, custom != NULL);
     dv_buf_add_c(paths->buf, "\"responses\":{\"200\":{\"description\":\"OK\",");
     if (message)
         add_content(paths, answer);
@@ -258,11 +265,12 @@ static void add_resource(struct paths *paths, const struct dv_api_resource *reso
         add_path(paths, resource, &everywhere);
 }
 
-static void add_paths(struct paths *paths, dv_str group, dv_str version)
+static void add_paths(struct paths *paths, const struct dv_custom_set *customs, dv_str group,
+                      dv_str version)
 {
     size_t n;
     const struct dv_api_resource *resources =
-        dv_api_resources(NULL, group, version, paths->schemas->arena, &n);
+        dv_api_resources(customs, group, version, paths->schemas->arena, &n);
 
     paths->schemas->group = group;
     paths->schemas->version = version;
@@ -282,7 +290,8 @@ static void add_schemas(struct dv_schemas *schemas, size_t *n_printed, struct dv
 
 #define INFO "\"info\":{\"title\":\"davit\",\"version\":\"v1.36.4\"},"
 
-void dv_openapi_v3(dv_str group, dv_str version, struct dv_arena *arena, struct dv_buf *buf)
+void dv_openapi_v3(const struct dv_custom_set *customs, dv_str group, dv_str version,
+                   struct dv_arena *arena, struct dv_buf *buf)
 {
     struct dv_schemas schemas;
     struct paths paths = {&schemas, buf, false};
@@ -290,7 +299,7 @@ void dv_openapi_v3(dv_str group, dv_str version, struct dv_arena *arena, struct 
 
     dv_schemas_init(&schemas, true, arena);
     dv_buf_add_c(buf, "{\"openapi\":\"3.0.0\"," INFO "\"paths\":{");
-    add_paths(&paths, group, version);
+    add_paths(&paths, customs, group, version);
     dv_buf_add_c(buf, "},\"components\":{\"schemas\":{");
     (void)dv_schemas_add(&schemas, &dv_message_status, DV_STR_NONE);
     (void)dv_schemas_add(&schemas, &dv_message_delete_options, DV_STR_NONE);
@@ -301,25 +310,25 @@ void dv_openapi_v3(dv_str group, dv_str version, struct dv_arena *arena, struct 
 
 /* Prints everything. The schemas of a version are named while that version is set, so they are
  * printed into a text of their own as soon as its paths are. */
-void dv_openapi_v2(struct dv_arena *arena, struct dv_buf *buf)
+void dv_openapi_v2(const struct dv_custom_set *customs, struct dv_arena *arena, struct dv_buf *buf)
 {
     struct dv_schemas schemas;
     struct paths paths = {&schemas, buf, false};
     struct dv_buf definitions;
     size_t n_groups;
-    const struct dv_api_group *groups = dv_api_groups(NULL, NULL, &n_groups);
+    const struct dv_api_group *groups = dv_api_groups(customs, arena, &n_groups);
     size_t n_printed = 0;
 
     dv_schemas_init(&schemas, false, arena);
     dv_buf_init(&definitions, buf->max);
     dv_buf_add_c(buf, "{\"swagger\":\"2.0\"," INFO "\"paths\":{");
-    add_paths(&paths, DV_STR_NONE, DV_STR("v1"));
+    add_paths(&paths, NULL, DV_STR_NONE, DV_STR("v1"));
     (void)dv_schemas_add(&schemas, &dv_message_status, DV_STR_NONE);
     (void)dv_schemas_add(&schemas, &dv_message_delete_options, DV_STR_NONE);
     add_schemas(&schemas, &n_printed, &definitions);
     for (size_t i = 0; i < n_groups; i++)
         for (size_t k = 0; k < groups[i].n_versions; k++) {
-            add_paths(&paths, groups[i].name, groups[i].versions[k]);
+            add_paths(&paths, customs, groups[i].name, groups[i].versions[k]);
             add_schemas(&schemas, &n_printed, &definitions);
         }
     dv_buf_add_c(buf, "},\"definitions\":{");

@@ -3,6 +3,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "resource/custom.h"
 #include "resource/resource.h"
 
 #define PACKAGE "io.k8s.api."
@@ -79,6 +80,37 @@ dv_str dv_schemas_add_list(struct dv_schemas *schemas, const struct dv_message *
     schema->message = message;
     schema->is_list = true;
     set_kind(schemas, schema, dv_str_printf(schemas->arena, "%.*sList", DV_FMT(kind)));
+    return schema->name;
+}
+
+/* The group backwards, the version and the kind: com.example.v1.Thing. */
+static dv_str custom_name(const struct dv_schemas *schemas, const struct dv_custom_version *version,
+                          const char *suffix)
+{
+    dv_str rest = version->api.group;
+    dv_str name = DV_STR_NONE;
+    dv_str part;
+    bool is_first = true;
+
+    while (rest.n && dv_str_split(&rest, '.', &part)) {
+        name = is_first ? part
+                        : dv_str_printf(schemas->arena, "%.*s.%.*s", DV_FMT(part), DV_FMT(name));
+        is_first = false;
+    }
+    return dv_str_printf(schemas->arena, "%.*s.%.*s.%.*s%s", DV_FMT(name),
+                         DV_FMT(version->api.version), DV_FMT(version->custom->names->kind),
+                         suffix);
+}
+
+dv_str dv_schemas_add_custom(struct dv_schemas *schemas, const struct dv_custom_version *version,
+                             bool is_list)
+{
+    struct dv_schema *schema = add(schemas, custom_name(schemas, version, is_list ? "List" : ""));
+
+    schema->custom = version;
+    schema->is_list = is_list;
+    set_kind(schemas, schema,
+             is_list ? version->custom->names->list_kind : version->custom->names->kind);
     return schema->name;
 }
 
@@ -213,6 +245,10 @@ void dv_schemas_print(struct dv_schemas *schemas, size_t i, struct dv_buf *buf)
     const struct dv_field meta = {
         .type = DV_TYPE_MESSAGE, .shape = DV_SHAPE_ONE, .message = &dv_message_list_meta};
 
+    if (schema->custom && !schema->is_list) {
+        dv_schemas_print_custom(schemas, schema->custom, buf);
+        return;
+    }
     dv_buf_add_char(buf, '{');
     add_description(schema->is_list ? "Several objects of a kind."
                                     : dv_openapi_text(schema->title, DV_STR_NONE),
@@ -222,7 +258,12 @@ void dv_schemas_print(struct dv_schemas *schemas, size_t i, struct dv_buf *buf)
         add_type_meta(buf);
     if (schema->is_list) {
         dv_buf_add_c(buf, ",\"items\":");
-        add_value(schemas, &items, NULL, buf);
+        if (schema->custom)
+            dv_buf_printf(buf, "{\"type\":\"array\",\"items\":{\"$ref\":\"%s%.*s\"}}",
+                          schemas->root,
+                          DV_FMT(dv_schemas_add_custom(schemas, schema->custom, false)));
+        else
+            add_value(schemas, &items, NULL, buf);
         dv_buf_add_c(buf, ",\"metadata\":");
         add_value(schemas, &meta, NULL, buf);
     } else {

@@ -11,6 +11,7 @@
 
 struct dv_arena;
 struct dv_buf;
+struct dv_custom_version;
 struct dv_message;
 
 /* A schema that a document needs: of a message, or of the list of a kind. */
@@ -18,8 +19,9 @@ struct dv_schema {
     dv_str name;  /* "io.k8s.api.core.v1.Pod" */
     dv_str title; /* "Pod": descriptions are found by it */
     const struct dv_message *message;
-    bool is_list; /* it is the list of that message's kind */
-    dv_str kind;  /* not empty: it is an object of this kind, group and version */
+    bool is_list;                           /* it is the list of that message's kind */
+    const struct dv_custom_version *custom; /* of a kind that a definition made; NULL: built in */
+    dv_str kind; /* not empty: it is an object of this kind, group and version */
     dv_str group;
     dv_str version;
 };
@@ -42,6 +44,12 @@ void dv_schemas_fini(struct dv_schemas *schemas);
 dv_str dv_schemas_add(struct dv_schemas *schemas, const struct dv_message *message, dv_str kind);
 dv_str dv_schemas_add_list(struct dv_schemas *schemas, const struct dv_message *message,
                            dv_str kind);
+/* Like these two, of a kind that a definition made. */
+dv_str dv_schemas_add_custom(struct dv_schemas *schemas, const struct dv_custom_version *version,
+                             bool is_list);
+/* openapi_custom.c: prints the schema that a definition says, with the API's metadata. */
+void dv_schemas_print_custom(struct dv_schemas *schemas, const struct dv_custom_version *version,
+                             struct dv_buf *buf);
 /* Prints the i-th schema as a JSON object, and adds those that it refers to. */
 void dv_schemas_print(struct dv_schemas *schemas, size_t i, struct dv_buf *buf);
 

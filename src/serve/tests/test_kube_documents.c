@@ -98,16 +98,16 @@ static void openapi_documents_are_whole(void **state)
 
     (void)state;
     for (size_t i = 0; i < DV_COUNT(names); i++) {
-        doc = parse(dv_documents_openapi_v3(documents, dv_str_from_c(names[i]))->text, arena);
+        doc = parse(dv_documents_openapi_v3(documents, NULL, dv_str_from_c(names[i]))->text, arena);
         check_references(doc,
                          dv_json_get(dv_json_get(doc, DV_STR("components")), DV_STR("schemas")),
                          sizeof("#/components/schemas/") - 1);
     }
-    doc = parse(dv_documents_openapi_v2(documents)->text, arena);
+    doc = parse(dv_documents_openapi_v2(documents, NULL)->text, arena);
     check_references(doc, dv_json_get(doc, DV_STR("definitions")), sizeof("#/definitions/") - 1);
-    assert_non_null(dv_documents_openapi_v2_protobuf(documents));
-    assert_null(dv_documents_openapi_v3(documents, DV_STR("apis/nope/v1")));
-    assert_null(dv_documents_openapi_v3(documents, DV_STR("nope")));
+    assert_non_null(dv_documents_openapi_v2_protobuf(documents, NULL));
+    assert_null(dv_documents_openapi_v3(documents, NULL, DV_STR("apis/nope/v1")));
+    assert_null(dv_documents_openapi_v3(documents, NULL, DV_STR("nope")));
     dv_documents_free(documents);
 }
 
@@ -116,7 +116,7 @@ static void patches_are_described_for_validation_by_the_server(void **state)
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     struct dv_documents *documents = dv_documents_new();
     const struct dv_json *doc = parse(
-        dv_documents_openapi_v3(documents, DV_STR("apis/resource.k8s.io/v1beta2"))->text, arena);
+        dv_documents_openapi_v3(documents, NULL, DV_STR("apis/resource.k8s.io/v1beta2"))->text, arena);
     const struct dv_json *path = dv_json_get(
         dv_json_get(doc, DV_STR("paths")),
         DV_STR("/apis/resource.k8s.io/v1beta2/namespaces/{namespace}/resourceclaims/{name}"));
@@ -140,7 +140,7 @@ static void a_log_is_told_to_be_text(void **state)
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     struct dv_documents *documents = dv_documents_new();
     const struct dv_json *at =
-        parse(dv_documents_openapi_v3(documents, DV_STR("api/v1"))->text, arena);
+        parse(dv_documents_openapi_v3(documents, NULL, DV_STR("api/v1"))->text, arena);
 
     (void)state;
     for (size_t i = 0; i < DV_COUNT(way); i++) {
@@ -157,7 +157,7 @@ static void lists_say_how_they_are_merged(void **state)
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     struct dv_documents *documents = dv_documents_new();
     const struct dv_json *doc =
-        parse(dv_documents_openapi_v3(documents, DV_STR("api/v1"))->text, arena);
+        parse(dv_documents_openapi_v3(documents, NULL, DV_STR("api/v1"))->text, arena);
     const struct dv_json *schemas =
         dv_json_get(dv_json_get(doc, DV_STR("components")), DV_STR("schemas"));
     const struct dv_json *containers =

@@ -76,6 +76,22 @@ def test_a_definition_is_accepted_and_then_served(api):
     assert "fabric.example.com" in [g["metadata"]["name"] for g in whole["items"]]
 
 
+def test_both_forms_of_openapi_have_the_schema(api):
+    define(api, DOMAIN)
+    name = "com.example.fabric.v1beta1.FabricDomain"
+    v3 = api.must("GET", "/openapi/v3/apis/fabric.example.com/v1beta1")
+    schema = v3["components"]["schemas"][name]
+    assert schema["properties"]["spec"]["description"] == "What is wanted of the domain."
+    assert schema["x-kubernetes-group-version-kind"] == [
+        {"group": "fabric.example.com", "kind": "FabricDomain", "version": "v1beta1"}]
+    patch = v3["paths"]["/apis/fabric.example.com/v1beta1/namespaces/{namespace}/fabricdomains/{name}"]["patch"]
+    assert "application/strategic-merge-patch+json" not in patch["requestBody"]["content"]
+    assert "apis/fabric.example.com/v1beta1" in api.must("GET", "/openapi/v3")["paths"]
+    assert name in api.must("GET", "/openapi/v2")["definitions"]
+    api.must("DELETE", f"{DEFINITIONS}/{DOMAIN['metadata']['name']}")
+    wait_for(lambda: name not in api.must("GET", "/openapi/v2")["definitions"])
+
+
 def test_objects_are_pruned_filled_in_and_checked(api):
     define(api, DOMAIN)
     made = api.must("POST", DOMAINS, domain(bogus=1) | {"status": {"status": "Ready"}})
@@ -339,6 +355,7 @@ def test_kubectl_works_with_custom_objects(server, short_dir):
     table = kubectl("get", "fd").splitlines()
     assert table[0].split() == ["NAME", "NODES", "STATUS", "AGE"] and table[1].split()[:2] == ["d", "2"]
     assert "Num Nodes:" in kubectl("describe", "fd", "d")
+    assert "How many nodes are joined." in kubectl("explain", "fd.spec.numNodes")
     kubectl("label", "fd", "d", "a=b")
     assert kubectl("get", "fd", "-l", "a=b", "-o", "name").split() == ["fabricdomain.fabric.example.com/d"]
     assert kubectl("get", "fabric", "-o", "name").split() == ["fabricdomain.fabric.example.com/d"]
