@@ -155,8 +155,9 @@ void dv_custom_prepare_update(const struct dv_custom_version *version, bool is_s
 void dv_custom_check(const struct dv_custom_version *version,
                      const struct dv_api_custom_object *object,
                      const struct dv_api_custom_object *old, struct dv_problems *problems);
-/* A member of the body, in a document of its own; NULL: it has none of that name. */
-const struct dv_json *dv_custom_member(const struct dv_api_custom_object *object, dv_str name,
-                                       struct dv_arena *arena);
+/* Sets the number at a path of members, ".spec.replicas"; objects on the way are made. False: the
+ * path leads through something else. */
+DV_CHECKED bool dv_custom_set_number(struct dv_api_custom_object *object, dv_str path,
+                                     int64_t number, struct dv_arena *arena);
 
 #endif

@@ -14,6 +14,7 @@
 #include "cluster/embedded/delete_collection.h"
 #include "cluster/embedded/engine.h"
 #include "cluster/embedded/update.h"
+#include "resource/custom.h"
 #include "resource/resource.h"
 #include "resource/status.h"
 
@@ -98,6 +99,7 @@ static void start(struct dv_cluster_operation *operation)
         return;
     }
     if (request->subresource == DV_SUB_SCALE) {
+        operation->is_computable = dv_kind_is_custom(request->kind);
         start_named(operation, dv_scale_run);
         return;
     }

@@ -11,6 +11,7 @@
 #include "cluster/embedded/cluster_operation.h"
 #include "cluster/embedded/update.h"
 #include "cluster/objects/collection.h"
+#include "resource/custom.h"
 #include "resource/patch.h"
 #include "resource/resource.h"
 #include "resource/scale.h"
@@ -20,15 +21,51 @@
 static const struct dv_api_version scale_version = {DV_STR_INIT("autoscaling"), DV_STR_INIT("v1"),
                                                     &dv_message_scale};
 
-static struct dv_json *patch_document(struct dv_cluster_operation *operation, struct dv_err *err)
+/* The stored object as a Scale. False: the operation has failed. */
+static bool scale_of(struct dv_cluster_operation *operation, struct dv_api_scale *scale)
+{
+    const struct dv_object *object = operation->entry->object;
+    const struct dv_custom_version *version = dv_change_version(operation);
+    dv_str missing;
+
+    if (!dv_kind_is_custom(object->kind)) {
+        dv_scale_of(object, operation->arena, scale);
+        return true;
+    }
+    if (!version || !version->scale)
+        return dv_cluster_operation_fail(operation, dv_status_no_such_path(operation->arena));
+    if (dv_scale_of_custom(object, version, operation->arena, scale, &missing))
+        return true;
+    return dv_cluster_operation_fail(
+        operation,
+        dv_status_new(500, DV_STR_NONE, operation->arena,
+                      "the spec replicas field \"%.*s\" does not exist", DV_FMT(missing)));
+}
+
+/* Sets the number in a copy of the stored object. False: the operation has failed. */
+static bool set_replicas(struct dv_cluster_operation *operation, void *value, int64_t replicas)
+{
+    const struct dv_object *object = operation->entry->object;
+
+    if (!dv_kind_is_custom(object->kind)) {
+        dv_scale_set(object, value, replicas, operation->arena);
+        return true;
+    }
+    if (dv_scale_set_custom(dv_change_version(operation), value, replicas, operation->arena))
+        return true;
+    return dv_cluster_operation_fail(
+        operation, dv_status_bad_request(operation->arena, "the spec replicas field is not where "
+                                                           "the definition says"));
+}
+
+static struct dv_json *patch_document(struct dv_cluster_operation *operation,
+                                      const struct dv_api_scale *scale, struct dv_err *err)
 {
     const struct dv_request *request = operation->request;
     struct dv_arena *arena = operation->arena;
-    struct dv_api_scale scale;
     struct dv_json *doc;
 
-    dv_scale_of(operation->entry->object, arena, &scale);
-    doc = dv_encode_json(&dv_message_scale, &scale, &scale_version, DV_STR("Scale"), arena);
+    doc = dv_encode_json(&dv_message_scale, scale, &scale_version, DV_STR("Scale"), arena);
     if (request->patch_type == DV_PATCH_JSON)
         return dv_patch_json(doc, request->patch, arena, err);
     if (request->patch_type == DV_PATCH_STRATEGIC)
@@ -45,14 +82,17 @@ static struct dv_json *patch_document(struct dv_cluster_operation *operation, st
 static struct dv_api_scale *wanted_of(struct dv_cluster_operation *operation)
 {
     struct dv_api_scale *scale = DV_NEW(operation->arena, struct dv_api_scale);
+    struct dv_api_scale now;
     struct dv_json *doc;
     struct dv_err err;
 
+    if (!scale_of(operation, &now))
+        return NULL;
     if (operation->request->verb == DV_VERB_UPDATE) {
         *scale = *(const struct dv_api_scale *)operation->request->value;
         return scale;
     }
-    doc = patch_document(operation, &err);
+    doc = patch_document(operation, &now, &err);
     if (doc && dv_decode_json(&dv_message_scale, doc, DV_UNKNOWN_DROP, operation->arena, scale,
                               NULL, &err))
         return scale;
@@ -92,6 +132,6 @@ bool dv_scale_run(struct dv_cluster_operation *operation)
         !check_replicas(operation, scale))
         return false;
     value = dv_change_copy(operation);
-    dv_scale_set(operation->entry->object, value, scale->spec.replicas, operation->arena);
-    return dv_update_value(operation, value, NULL);
+    return set_replicas(operation, value, scale->spec.replicas) &&
+           dv_update_value(operation, value, NULL);
 }

@@ -140,8 +140,11 @@ void dv_custom_kind_serve(struct dv_custom_kinds *kinds, struct dv_custom_kind *
     dv_custom_unref(kind->kind.custom);
     kind->kind.custom = custom;
     kind->kind.has_status = false;
-    for (size_t i = 0; custom && i < custom->n_versions; i++)
+    kind->kind.has_scale = false;
+    for (size_t i = 0; custom && i < custom->n_versions; i++) {
         kind->kind.has_status |= custom->versions[i].has_status;
+        kind->kind.has_scale |= custom->versions[i].scale != NULL;
+    }
     served->v = dv_realloc(served->v, kinds->n * sizeof(served->v[0]));
     served->n = 0;
     for (size_t i = 0; i < kinds->n; i++)

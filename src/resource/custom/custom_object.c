@@ -51,10 +51,31 @@ static void set_body(struct dv_api_custom_object *object, const struct dv_json *
     object->unknown = text;
 }
 
-const struct dv_json *dv_custom_member(const struct dv_api_custom_object *object, dv_str name,
-                                       struct dv_arena *arena)
+bool dv_custom_set_number(struct dv_api_custom_object *object, dv_str path, int64_t number,
+                          struct dv_arena *arena)
 {
-    return dv_json_get(read_body(object, arena), name);
+    struct dv_json *doc = read_body(object, arena);
+    struct dv_json *at = doc;
+    dv_str rest = dv_str_slice(path, 1, path.n); /* it begins with a dot */
+    dv_str name;
+
+    while (dv_str_split(&rest, '.', &name)) {
+        struct dv_json *child = dv_json_get(at, name);
+
+        if (!dv_json_is(at, DV_JSON_OBJECT))
+            return false;
+        if (rest.n == 0) {
+            dv_json_set(at, name, dv_json_new_i64(number, arena), arena);
+            break;
+        }
+        if (!child) {
+            child = dv_json_new_object(arena);
+            dv_json_set(at, name, child, arena);
+        }
+        at = child;
+    }
+    set_body(object, doc, arena);
+    return true;
 }
 
 static void set_text(struct dv_json *doc, const char *key, dv_str text, struct dv_arena *arena)

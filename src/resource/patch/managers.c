@@ -250,7 +250,7 @@ struct dv_fields dv_field_owners_reset_custom(bool has_status, dv_str subresourc
 {
     struct dv_fields root = {0};
 
-    if (subresource.n > 0) {
+    if (dv_str_eq(subresource, DV_STR("status"))) {
         dv_fields_add(&root, 'f', DV_STR("metadata"), arena)->in = DV_FIELDS_MEMBER;
         dv_fields_add(&root, 'f', DV_STR("spec"), arena)->in = DV_FIELDS_MEMBER;
     } else if (has_status) {

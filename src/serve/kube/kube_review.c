@@ -3,6 +3,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/visible.h"
+#include "resource/custom.h"
 #include "resource/resource.h"
 #include "resource/scale.h"
 #include "resource/status.h"
@@ -57,8 +58,17 @@ void dv_kube_reply_scale(struct dv_kube_call *call, struct dv_object *object)
 {
     struct dv_api_scale scale;
     struct dv_buf body;
+    dv_str missing;
 
-    dv_scale_of(object, call->arena, &scale);
+    if (!dv_kind_is_custom(call->route.kind)) {
+        dv_scale_of(object, call->arena, &scale);
+    } else if (!dv_scale_of_custom(object, dv_custom_version_of(call->route.api_version),
+                                   call->arena, &scale, &missing)) {
+        dv_kube_reply_status(call, dv_status_new(500, DV_STR_NONE, call->arena,
+                                                 "the spec replicas field \"%.*s\" does not exist",
+                                                 DV_FMT(missing)));
+        return;
+    }
     dv_buf_init(&body, TEXT_BYTES_MAX);
     dv_render_message(call->render.rendering.media, &dv_message_scale, &scale,
                       DV_STR("autoscaling/v1"), DV_STR("Scale"), &body);

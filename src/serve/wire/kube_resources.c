@@ -219,6 +219,18 @@ bool dv_api_has_version(const struct dv_custom_set *customs, dv_str group, dv_st
 
 typedef DV_VEC(struct dv_api_resource) resource_vec;
 
+static void add_scale(resource_vec *found, const struct dv_kind *kind, struct dv_arena *arena)
+{
+    *dv_vec_add_in(found, arena) =
+        (struct dv_api_resource){.name = kind->plural,
+                                 .subresource = DV_STR("scale"),
+                                 .kind = DV_STR("Scale"),
+                                 .kind_group = DV_STR("autoscaling"),
+                                 .kind_version = DV_STR("v1"),
+                                 .is_namespaced = kind->is_namespaced,
+                                 .verbs = DV_CAN_GET | DV_CAN_PATCH | DV_CAN_UPDATE};
+}
+
 static void add_kind(resource_vec *found, const struct dv_kind *kind,
                      const struct dv_api_version *version, struct dv_arena *arena)
 {
@@ -242,14 +254,7 @@ static void add_kind(resource_vec *found, const struct dv_kind *kind,
         *dv_vec_add_in(found, arena) = resource;
     }
     if (kind->has_scale)
-        *dv_vec_add_in(found, arena) =
-            (struct dv_api_resource){.name = kind->plural,
-                                     .subresource = DV_STR("scale"),
-                                     .kind = DV_STR("Scale"),
-                                     .kind_group = DV_STR("autoscaling"),
-                                     .kind_version = DV_STR("v1"),
-                                     .is_namespaced = kind->is_namespaced,
-                                     .verbs = resource.verbs};
+        add_scale(found, kind, arena);
 }
 
 /* Adds the kinds of the group that have no objects. */
@@ -294,6 +299,8 @@ static void add_custom(resource_vec *found, const struct dv_kind *kind,
     resource.subresource = DV_STR("status");
     if (version->has_status)
         *dv_vec_add_in(found, arena) = resource;
+    if (version->scale)
+        add_scale(found, kind, arena);
 }
 
 static int compare(const void *a, const void *b)

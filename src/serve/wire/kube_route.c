@@ -112,7 +112,7 @@ static bool find_subresource(struct dv_route *route)
     }
     if (dv_str_eq(route->subresource, DV_STR("scale"))) {
         route->sub = DV_SUB_SCALE;
-        return !custom && route->kind->has_scale;
+        return custom ? custom->scale != NULL : route->kind->has_scale;
     }
     for (size_t i = 0; i < DV_COUNT(known); i++)
         if (known[i].kind == route->kind->id && dv_str_eq(known[i].name, route->subresource)) {

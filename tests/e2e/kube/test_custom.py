@@ -216,6 +216,54 @@ def test_what_is_left_out_of_a_configuration_goes(api):
     assert [(m["manager"], m["operation"]) for m in doc["metadata"]["managedFields"]] == [("two", "Update")]
 
 
+def test_an_object_is_scaled_by_the_paths_of_its_definition(api):
+    scaled = json.loads(json.dumps(DOMAIN))
+    version = scaled["spec"]["versions"][0]
+    version["subresources"]["scale"] = {"specReplicasPath": ".spec.numNodes", "statusReplicasPath": ".status.ready"}
+    del version["schema"]["openAPIV3Schema"]["properties"]["spec"]["x-kubernetes-validations"]
+    version["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"]["ready"] = {"type": "integer"}
+    define(api, scaled)
+    api.must("POST", DOMAINS, domain())
+    scale = api.must("GET", f"{DOMAINS}/d/scale")
+    assert scale["kind"] == "Scale" and scale["spec"] == {"replicas": 2} and scale["status"]["replicas"] == 0
+    api.must("PUT", f"{DOMAINS}/d/scale", scale | {"spec": {"replicas": 5}})
+    assert api.must("GET", f"{DOMAINS}/d")["spec"]["numNodes"] == 5
+    api.must("PATCH", f"{DOMAINS}/d/scale", {"spec": {"replicas": 7}}, Content_Type="application/merge-patch+json")
+    assert api.must("GET", f"{DOMAINS}/d")["metadata"]["generation"] == 3
+    status, _ = api.ask("PUT", f"{DOMAINS}/d/scale", scale)
+    assert status == 409
+
+
+def test_a_version_is_taken_out_when_nothing_is_stored_in_it(api):
+    two = json.loads(json.dumps(RULE))
+    name = two["metadata"]["name"]
+    define(api, two)
+    rule = {"apiVersion": "features.example.com/v1", "kind": "LabelRule", "metadata": {"name": "r"},
+            "spec": {"rules": []}}
+    api.must("POST", RULES, rule)
+    live = api.must("GET", f"{DEFINITIONS}/{name}")
+    live["spec"]["versions"].append(json.loads(json.dumps(live["spec"]["versions"][0])) | {"name": "v2"})
+    live["spec"]["versions"][0] |= {"storage": False, "deprecated": True}
+    live = api.must("PUT", f"{DEFINITIONS}/{name}", live)
+    assert live["status"]["storedVersions"] == ["v1", "v2"]
+    wait_for(lambda: status_of(api, RULES.replace("/v1/", "/v2/") + "/r") == 200)
+    assert api.must("GET", RULES.replace("/v1/", "/v2/") + "/r")["apiVersion"] == "features.example.com/v2"
+    groups = {g["name"]: g for g in api.must("GET", "/apis")["groups"]}
+    assert [v["version"] for v in groups["features.example.com"]["versions"]] == ["v2", "v1"]
+    connection, answer = api.open("GET", f"{RULES}/r")
+    assert "is deprecated" in answer.headers["Warning"]
+    connection.close()
+    del live["spec"]["versions"][0]
+    status, why = api.ask("PUT", f"{DEFINITIONS}/{name}", live)
+    assert status == 422 and "status.storedVersions[0]" in [c["field"] for c in why["details"]["causes"]]
+    live = api.must("GET", f"{DEFINITIONS}/{name}")
+    api.must("PUT", f"{DEFINITIONS}/{name}/status", live | {"status": live["status"] | {"storedVersions": ["v2"]}})
+    live = api.must("GET", f"{DEFINITIONS}/{name}")
+    del live["spec"]["versions"][0]
+    api.must("PUT", f"{DEFINITIONS}/{name}", live)
+    wait_for(lambda: status_of(api, f"{RULES}/r") == 404)
+
+
 def test_a_rival_gets_the_names_when_they_are_free(api):
     define(api, RULE)
     rival = json.loads(json.dumps(RULE))
