@@ -59,6 +59,8 @@ enum dv_kind_id {
     DV_KIND_CONTROLLER_REVISION,
     DV_KIND_VALIDATING_POLICY,
     DV_KIND_VALIDATING_POLICY_BINDING,
+    DV_KIND_VALIDATING_WEBHOOKS,
+    DV_KIND_MUTATING_WEBHOOKS,
     DV_KIND_DEPLOYMENT,
     DV_KIND_REPLICA_SET,
     DV_KIND_JOB,
@@ -90,7 +92,7 @@ struct dv_api_version {
 #define DV_JOB_NAME_LABEL "batch.kubernetes.io/job-name"
 #define DV_OLD_JOB_UID_LABEL "controller-uid"
 #define DV_OLD_JOB_NAME_LABEL "job-name"
-/* The group of admission policies. */
+/* The group of admission policies and webhooks. */
 #define DV_ADMISSION_GROUP "admissionregistration.k8s.io"
 /* The group of roles and bindings. */
 #define DV_RBAC_GROUP "rbac.authorization.k8s.io"

@@ -269,6 +269,8 @@ void dv_describe_object(const struct dv_describe *d, const struct dv_object *obj
     case DV_KIND_ENDPOINT_SLICE:
     case DV_KIND_VALIDATING_POLICY:
     case DV_KIND_VALIDATING_POLICY_BINDING:
+    case DV_KIND_VALIDATING_WEBHOOKS:
+    case DV_KIND_MUTATING_WEBHOOKS:
     case DV_KIND_DEPLOYMENT:
     case DV_KIND_REPLICA_SET:
     case DV_KIND_JOB:

@@ -196,6 +196,8 @@ bool dv_engine_is_packed(const struct dv_kind *kind)
     case DV_KIND_VALIDATING_POLICY: /* compiled as they are */
     case DV_KIND_VALIDATING_POLICY_BINDING:
     case DV_KIND_CUSTOM_DEFINITION: /* few, and looked at when others change */
+    case DV_KIND_VALIDATING_WEBHOOKS:
+    case DV_KIND_MUTATING_WEBHOOKS:
     case DV_N_KINDS:
         break;
     }

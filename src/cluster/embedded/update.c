@@ -119,13 +119,19 @@ bool dv_update_check_names(struct dv_cluster_operation *operation, void *value)
     return true;
 }
 
+static bool is_about_webhooks(const struct dv_kind *kind)
+{
+    return kind->id == DV_KIND_VALIDATING_WEBHOOKS || kind->id == DV_KIND_MUTATING_WEBHOOKS;
+}
+
 /* Leases must name the version that they were read in, as in the reference: two who want to lead
- * would otherwise overwrite each other. Runtime classes must, too, and definitions and the objects
- * whose kinds they make. */
+ * would otherwise overwrite each other. Runtime classes must, too, webhook configurations, into
+ * which others write the bundles of their CAs, definitions and the objects whose kinds they make. */
 static bool needs_version(const struct dv_kind *kind)
 {
     return kind->id == DV_KIND_LEASE || kind->id == DV_KIND_RUNTIME_CLASS ||
-           kind->id == DV_KIND_CUSTOM_DEFINITION || dv_kind_is_custom(kind);
+           kind->id == DV_KIND_CUSTOM_DEFINITION || dv_kind_is_custom(kind) ||
+           is_about_webhooks(kind);
 }
 
 static bool is_about_rights(const struct dv_kind *kind)
@@ -314,5 +320,5 @@ bool dv_update_finalize(struct dv_cluster_operation *operation)
     namespace = dv_change_copy(operation);
     namespace->spec.finalizers = wanted->spec.finalizers;
     namespace->spec.n_finalizers = wanted->spec.n_finalizers;
-    return dv_change_admit(operation, namespace) && dv_change_finish(operation, namespace);
+    return dv_change_admit_then(operation, namespace, dv_change_finish);
 }

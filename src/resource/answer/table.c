@@ -444,6 +444,24 @@ static void add_policy_binding(struct row *row, const struct dv_object *object)
     add_age(row, binding->metadata.creation_timestamp);
 }
 
+static void add_validating_webhooks(struct row *row, const struct dv_object *object)
+{
+    const struct dv_api_validating_webhook_configuration *config = object->value;
+
+    add_text(row, config->metadata.name);
+    add_number(row, (int64_t)config->n_webhooks);
+    add_age(row, config->metadata.creation_timestamp);
+}
+
+static void add_mutating_webhooks(struct row *row, const struct dv_object *object)
+{
+    const struct dv_api_mutating_webhook_configuration *config = object->value;
+
+    add_text(row, config->metadata.name);
+    add_number(row, (int64_t)config->n_webhooks);
+    add_age(row, config->metadata.creation_timestamp);
+}
+
 static void add_role(struct row *row, const struct dv_object *object)
 {
     struct dv_buf buf;
@@ -627,6 +645,8 @@ struct dv_json *dv_table_cells(const struct dv_object *object, const struct dv_a
         [DV_KIND_ENDPOINT_SLICE] = add_endpoint_slice,
         [DV_KIND_VALIDATING_POLICY] = add_policy,
         [DV_KIND_VALIDATING_POLICY_BINDING] = add_policy_binding,
+        [DV_KIND_VALIDATING_WEBHOOKS] = add_validating_webhooks,
+        [DV_KIND_MUTATING_WEBHOOKS] = add_mutating_webhooks,
         [DV_KIND_DEPLOYMENT] = add_deployment,
         [DV_KIND_REPLICA_SET] = add_replica_set,
         [DV_KIND_JOB] = add_job,

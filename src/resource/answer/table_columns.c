@@ -350,6 +350,12 @@ static const struct dv_column policy_binding_columns[] = {
            "ParamRef indicates the param resource which sets the configration param"),
     AGE,
 };
+static const struct dv_column webhooks_columns[] = {
+    NAME(0),
+    NUMBER("Webhooks",
+           "Webhooks indicates the number of webhooks configured in this configuration"),
+    AGE,
+};
 /* Roles have the columns of kinds for which the reference has none. */
 static const struct dv_column role_columns[] = {
     NAME(0),
@@ -439,6 +445,8 @@ static const struct {
     [DV_KIND_ENDPOINT_SLICE] = COLUMNS(endpoint_slice_columns),
     [DV_KIND_VALIDATING_POLICY] = COLUMNS(policy_columns),
     [DV_KIND_VALIDATING_POLICY_BINDING] = COLUMNS(policy_binding_columns),
+    [DV_KIND_VALIDATING_WEBHOOKS] = COLUMNS(webhooks_columns),
+    [DV_KIND_MUTATING_WEBHOOKS] = COLUMNS(webhooks_columns),
     [DV_KIND_DEPLOYMENT] = COLUMNS(deployment_columns),
     [DV_KIND_REPLICA_SET] = COLUMNS(replica_set_columns),
     [DV_KIND_JOB] = COLUMNS(job_columns),

@@ -88,6 +88,12 @@ VERSIONS(validating_policy) = {
 VERSIONS(validating_policy_binding) = {
     {DV_STR_INIT(DV_ADMISSION_GROUP), V1, &dv_message_validating_admission_policy_binding}
 };
+VERSIONS(validating_webhooks) = {
+    {DV_STR_INIT(DV_ADMISSION_GROUP), V1, &dv_message_validating_webhook_configuration}
+};
+VERSIONS(mutating_webhooks) = {
+    {DV_STR_INIT(DV_ADMISSION_GROUP), V1, &dv_message_mutating_webhook_configuration}
+};
 VERSIONS(role) = {
     {RBAC, V1, &dv_message_role}
 };
@@ -208,6 +214,14 @@ static const struct dv_kind validating_policy_binding_kind = {
          "validatingadmissionpolicybindings", "validatingadmissionpolicybinding",
          validating_policy_binding),
     .has_generation = true};
+static const struct dv_kind validating_webhooks_kind = {
+    KIND(DV_KIND_VALIDATING_WEBHOOKS, "ValidatingWebhookConfiguration",
+         "validatingwebhookconfigurations", "validatingwebhookconfiguration", validating_webhooks),
+    .has_generation = true};
+static const struct dv_kind mutating_webhooks_kind = {
+    KIND(DV_KIND_MUTATING_WEBHOOKS, "MutatingWebhookConfiguration", "mutatingwebhookconfigurations",
+         "mutatingwebhookconfiguration", mutating_webhooks),
+    .has_generation = true};
 static const struct dv_kind role_kind = {KIND(DV_KIND_ROLE, "Role", "roles", "role", role),
                                          .is_namespaced = true};
 static const struct dv_kind cluster_role_kind = {
@@ -276,6 +290,8 @@ static const struct dv_kind *const kinds[DV_N_KINDS] = {
     [DV_KIND_ENDPOINT_SLICE] = &endpoint_slice_kind,
     [DV_KIND_VALIDATING_POLICY] = &validating_policy_kind,
     [DV_KIND_VALIDATING_POLICY_BINDING] = &validating_policy_binding_kind,
+    [DV_KIND_VALIDATING_WEBHOOKS] = &validating_webhooks_kind,
+    [DV_KIND_MUTATING_WEBHOOKS] = &mutating_webhooks_kind,
     [DV_KIND_ROLE] = &role_kind,
     [DV_KIND_CLUSTER_ROLE] = &cluster_role_kind,
     [DV_KIND_ROLE_BINDING] = &role_binding_kind,

@@ -8,6 +8,7 @@
 #include "number/number.h"
 #include "resource/custom.h"
 #include "resource/resource.h"
+#include "resource/webhooks.h"
 
 #define EXACT_COUNT DV_STR("ExactCount")
 #define NAME_LABEL DV_STR("kubernetes.io/metadata.name")
@@ -196,6 +197,44 @@ static void default_quota(struct dv_api_resource_quota *quota, struct dv_arena *
     dv_default_quantities(quota->status.used, quota->status.n_used, arena);
 }
 
+static void default_webhook(struct dv_api_mutating_webhook *hook, struct dv_arena *arena)
+{
+    static const int64_t timeout_s = 10;
+    static const int64_t port = 443;
+
+    dv_default_str(&hook->failure_policy, DV_STR("Fail"));
+    dv_default_str(&hook->match_policy, DV_STR("Equivalent"));
+    dv_default_str(&hook->reinvocation_policy, DV_STR("Never"));
+    if (!hook->namespace_selector)
+        hook->namespace_selector = DV_NEW(arena, struct dv_api_label_selector);
+    if (!hook->object_selector)
+        hook->object_selector = DV_NEW(arena, struct dv_api_label_selector);
+    if (!hook->timeout_seconds)
+        hook->timeout_seconds = &timeout_s;
+    if (hook->client_config.service && !hook->client_config.service->port)
+        hook->client_config.service->port = &port;
+    for (size_t i = 0; i < hook->n_rules; i++)
+        dv_default_str(&hook->rules[i].rule.scope, DV_STR("*"));
+}
+
+static void default_validating_webhooks(struct dv_api_validating_webhook_configuration *config,
+                                        struct dv_arena *arena)
+{
+    for (size_t i = 0; i < config->n_webhooks; i++) {
+        struct dv_api_mutating_webhook hook = dv_webhook_of(&config->webhooks[i]);
+
+        default_webhook(&hook, arena);
+        dv_webhook_set(&config->webhooks[i], &hook);
+    }
+}
+
+static void default_mutating_webhooks(struct dv_api_mutating_webhook_configuration *config,
+                                      struct dv_arena *arena)
+{
+    for (size_t i = 0; i < config->n_webhooks; i++)
+        default_webhook(&config->webhooks[i], arena);
+}
+
 static void default_rules(struct dv_api_named_rule_with_operations *rules, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -290,6 +329,12 @@ void dv_default(const struct dv_kind *kind, const struct dv_api_version *version
         default_match(
             ((struct dv_api_validating_admission_policy_binding *)value)->spec.match_resources,
             arena);
+        break;
+    case DV_KIND_VALIDATING_WEBHOOKS:
+        default_validating_webhooks(value, arena);
+        break;
+    case DV_KIND_MUTATING_WEBHOOKS:
+        default_mutating_webhooks(value, arena);
         break;
     case DV_KIND_ROLE_BINDING:
     case DV_KIND_CLUSTER_ROLE_BINDING:

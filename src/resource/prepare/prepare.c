@@ -262,12 +262,27 @@ static void update_taint(struct dv_api_device_taint *taint, const struct dv_api_
         taint->time_added = (struct dv_time){.seconds = how->now.seconds, .is_set = true};
 }
 
-/* The spec of a kind whose generation counts. */
-static bool is_same_spec(const struct dv_kind *kind, const void *value, const void *old)
+/* Whether nothing has changed but metadata. */
+static bool is_same_beside_meta(const struct dv_kind *kind, const void *value, const void *old,
+                                struct dv_arena *arena)
+{
+    const struct dv_message *message = kind->versions[0].message;
+    void *other = dv_arena_alloc_raw(arena, message->size, message->align);
+
+    memcpy(other, old, message->size);
+    *(struct dv_api_object_meta *)other = *(const struct dv_api_object_meta *)value;
+    return dv_message_eq(message, value, other);
+}
+
+/* The spec of a kind whose generation counts; webhook configurations are nothing else. */
+static bool is_same_spec(const struct dv_kind *kind, const void *value, const void *old,
+                         struct dv_arena *arena)
 {
     const struct dv_field *field =
         dv_message_field(kind->versions[0].message, DV_STR("spec"), NULL);
 
+    if (!field)
+        return is_same_beside_meta(kind, value, old, arena);
     return dv_message_eq(field->message, (const char *)value + field->offset,
                          (const char *)old + field->offset);
 }
@@ -459,7 +474,7 @@ void dv_prepare_update(const struct dv_kind *kind, enum dv_operation operation, 
     if (kind->id < DV_N_KINDS && updates[kind->id].status && operation == DV_UPDATE_STATUS)
         updates[kind->id].status(value, old, how);
     dv_gates_drop(kind, how->gates, old_again, value);
-    if (kind->has_generation && !is_same_spec(kind, value, old) &&
+    if (kind->has_generation && !is_same_spec(kind, value, old, how->arena) &&
         meta_of(kind, value)->generation < INT64_MAX)
         meta_of(kind, value)->generation++;
 }

@@ -19,24 +19,35 @@ static const struct {
     const char *text;
     const char *printed;
 } defaults[] = {
-    {"a pod",                                                          DV_KIND_POD,           0, "{\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":\"i:1\"}]}}",
+    {"a pod",                                                          DV_KIND_POD,                 0, "{\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":\"i:1\"}]}}",
      "{\"metadata\":{},\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":\"i:1\",\"resources\":{}"
-     "," CONTAINER_REST "]," POD_REST                                                                                                                                                                                                                  },
-    {"a grace period below zero",                                      DV_KIND_POD,           0,
-     "{\"spec\":{\"containers\":[],\"terminationGracePeriodSeconds\":-1}}",                                                                                          "{\"metadata\":{},\"spec\":{\"containers\":[],\"restartPolicy\":\"Always\","
+     "," CONTAINER_REST "]," POD_REST                                                                                                                                                                                                                        },
+    {"a webhook that validates",                                       DV_KIND_VALIDATING_WEBHOOKS, 0,
+     "{\"webhooks\":[{\"name\":\"a\",\"clientConfig\":{\"service\":{\"name\":\"s\"}},\"rules\":[{}]"
+     "}]}",                                                                                                                                                                "{\"metadata\":{},\"webhooks\":[{\"name\":\"a\",\"clientConfig\":{\"service\":{\"namespace\":"
+     "\"\",\"name\":\"s\",\"port\":443}},\"rules\":[{\"scope\":\"*\"}],\"failurePolicy\":\"Fail\","
+     "\"matchPolicy\":\"Equivalent\",\"namespaceSelector\":{},\"objectSelector\":{},"
+     "\"timeoutSeconds\":10,\"admissionReviewVersions\":null}]}"                                                                                                                                                                                  },
+    {"a webhook that mutates",                                         DV_KIND_MUTATING_WEBHOOKS,   0,
+     "{\"webhooks\":[{\"name\":\"a\",\"clientConfig\":{\"url\":\"u\"}}]}",                                                                                                 "{\"metadata\":{},\"webhooks\":[{\"name\":\"a\",\"clientConfig\":{\"url\":\"u\"},"
+     "\"failurePolicy\":\"Fail\",\"matchPolicy\":\"Equivalent\",\"namespaceSelector\":{},"
+     "\"objectSelector\":{},\"timeoutSeconds\":10,\"admissionReviewVersions\":null,"
+     "\"reinvocationPolicy\":\"Never\"}]}"                                                                                                                                         },
+    {"a grace period below zero",                                      DV_KIND_POD,                 0,
+     "{\"spec\":{\"containers\":[],\"terminationGracePeriodSeconds\":-1}}",                                                                                                "{\"metadata\":{},\"spec\":{\"containers\":[],\"restartPolicy\":\"Always\","
      "\"terminationGracePeriodSeconds\":1,\"dnsPolicy\":\"ClusterFirst\",\"securityContext\":{},"
-     "\"schedulerName\":\"default-scheduler\",\"enableServiceLinks\":true},\"status\":{}}"                                                                                  },
-    {"limits become requests, and nothing is finer than a thousandth", DV_KIND_POD,           0,
+     "\"schedulerName\":\"default-scheduler\",\"enableServiceLinks\":true},\"status\":{}}"                                                                                        },
+    {"limits become requests, and nothing is finer than a thousandth", DV_KIND_POD,                 0,
      "{\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":\"i:1\",\"resources\":{\"limits\":"
-     "{\"a\":\"1\",\"c\":\"2\",\"d\":\"100u\"},\"requests\":{\"b\":\"5\",\"c\":\"1\"}}}]}}",                                                                         "{\"metadata\":{},\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":\"i:1\",\"resources\":"
+     "{\"a\":\"1\",\"c\":\"2\",\"d\":\"100u\"},\"requests\":{\"b\":\"5\",\"c\":\"1\"}}}]}}",                                                                               "{\"metadata\":{},\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":\"i:1\",\"resources\":"
      "{\"limits\":{\"a\":\"1\",\"c\":\"2\",\"d\":\"1m\"},\"requests\":{\"a\":\"1\",\"b\":\"5\","
-     "\"c\":\"1\",\"d\":\"1m\"}}," CONTAINER_REST "]," POD_REST                                                                                            },
-    {"ports on the node's network, probes and what they ask",          DV_KIND_POD,           0,
+     "\"c\":\"1\",\"d\":\"1m\"}}," CONTAINER_REST "]," POD_REST                                                                                                  },
+    {"ports on the node's network, probes and what they ask",          DV_KIND_POD,                 0,
      "{\"spec\":{\"hostNetwork\":true,\"serviceAccount\":\"s\",\"containers\":[{\"name\":\"c\","
      "\"image\":\"i:1\",\"ports\":[{\"containerPort\":80}],\"livenessProbe\":{\"httpGet\":"
      "{\"port\":80}},\"readinessProbe\":{\"grpc\":{\"port\":1},\"periodSeconds\":2},"
      "\"lifecycle\":{\"preStop\":{\"httpGet\":{\"port\":1}}},\"env\":[{\"name\":\"e\","
-     "\"valueFrom\":{\"fieldRef\":{\"fieldPath\":\"f\"}}}]}]}}",                                                                                                     "{\"metadata\":{},\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":\"i:1\",\"ports\":"
+     "\"valueFrom\":{\"fieldRef\":{\"fieldPath\":\"f\"}}}]}]}}",                                                                                                           "{\"metadata\":{},\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":\"i:1\",\"ports\":"
      "[{\"hostPort\":80,\"containerPort\":80,\"protocol\":\"TCP\"}],\"env\":[{\"name\":\"e\","
      "\"valueFrom\":{\"fieldRef\":{\"apiVersion\":\"v1\",\"fieldPath\":\"f\"}}}],\"resources\":{},"
      "\"livenessProbe\":{\"httpGet\":{\"path\":\"/\",\"port\":80,\"scheme\":\"HTTP\"},"
@@ -47,64 +58,64 @@ static const struct {
      "],\"restartPolicy\":\"Always\",\"terminationGracePeriodSeconds\":30,\"dnsPolicy\":"
      "\"ClusterFirst\",\"serviceAccountName\":\"s\",\"serviceAccount\":\"s\",\"hostNetwork\":true,"
      "\"securityContext\":{},\"schedulerName\":\"default-scheduler\",\"enableServiceLinks\":true},"
-     "\"status\":{}}"                                                                                                                                                                  },
-    {"volumes",                                                        DV_KIND_POD,           0,
+     "\"status\":{}}"                                                                                                                                                                        },
+    {"volumes",                                                        DV_KIND_POD,                 0,
      "{\"spec\":{\"containers\":[],\"volumes\":[{\"name\":\"a\"},{\"name\":\"b\",\"hostPath\":"
      "{\"path\":\"/\"}},{\"name\":\"c\",\"secret\":{}},{\"name\":\"d\",\"projected\":{\"sources\":"
      "[{\"serviceAccountToken\":{\"path\":\"p\"}},{\"downwardAPI\":{\"items\":[{\"path\":\"q\","
      "\"fieldRef\":{\"fieldPath\":\"f\"}}]}}]}},{\"name\":\"e\",\"image\":{\"reference\":\"r\"}},"
-     "{\"name\":\"f\",\"azureDisk\":{\"diskName\":\"n\",\"diskURI\":\"u\"}}]}}",                                                                                     "{\"metadata\":{},\"spec\":{\"volumes\":[{\"name\":\"a\",\"emptyDir\":{}},{\"name\":\"b\","
+     "{\"name\":\"f\",\"azureDisk\":{\"diskName\":\"n\",\"diskURI\":\"u\"}}]}}",                                                                                           "{\"metadata\":{},\"spec\":{\"volumes\":[{\"name\":\"a\",\"emptyDir\":{}},{\"name\":\"b\","
      "\"hostPath\":{\"path\":\"/\",\"type\":\"\"}},{\"name\":\"c\",\"secret\":{\"defaultMode\":420}"
      "},{\"name\":\"d\",\"projected\":{\"sources\":[{\"serviceAccountToken\":"
      "{\"expirationSeconds\":3600,\"path\":\"p\"}},{\"downwardAPI\":{\"items\":[{\"path\":\"q\","
      "\"fieldRef\":{\"apiVersion\":\"v1\",\"fieldPath\":\"f\"}}]}}],\"defaultMode\":420}},"
      "{\"name\":\"e\",\"image\":{\"reference\":\"r\",\"pullPolicy\":\"Always\"}},{\"name\":\"f\","
      "\"azureDisk\":{\"diskName\":\"n\",\"diskURI\":\"u\",\"cachingMode\":\"ReadWrite\","
-     "\"fsType\":\"ext4\",\"readOnly\":false,\"kind\":\"Shared\"}}],\"containers\":[]," POD_REST                                                                       },
-    {"a namespace",                                                    DV_KIND_NAMESPACE,     0,
+     "\"fsType\":\"ext4\",\"readOnly\":false,\"kind\":\"Shared\"}}],\"containers\":[]," POD_REST                                                                             },
+    {"a namespace",                                                    DV_KIND_NAMESPACE,           0,
      "{\"metadata\":{\"name\":\"n\",\"labels\":{\"a\":\"b\",\"kubernetes.io/metadata.name\":\"x\"}}"
-     "}",                                                                                                                                                            "{\"metadata\":{\"name\":\"n\",\"labels\":{\"a\":\"b\",\"kubernetes.io/metadata.name\":\"n\"}}"
-     ",\"spec\":{},\"status\":{\"phase\":\"Active\"}}"                                                                                                                                                                                        },
-    {"a secret",                                                       DV_KIND_SECRET,        0,
+     "}",                                                                                                                                                                  "{\"metadata\":{\"name\":\"n\",\"labels\":{\"a\":\"b\",\"kubernetes.io/metadata.name\":\"n\"}}"
+     ",\"spec\":{},\"status\":{\"phase\":\"Active\"}}"                                                                                                                                                                                              },
+    {"a secret",                                                       DV_KIND_SECRET,              0,
      "{\"data\":{\"a\":\"AA==\",\"b\":\"AA==\",\"d\":\"AA==\"},\"stringData\":{\"b\":\"x\","
-     "\"c\":null}}",                                                                                                                                                 "{\"metadata\":{},\"data\":{\"a\":\"AA==\",\"b\":\"eA==\",\"c\":\"\",\"d\":\"AA==\"},"
-     "\"type\":\"Opaque\"}"                                                                                                                                                                                                        },
-    {"a binding",                                                      DV_KIND_ROLE_BINDING,  0,
+     "\"c\":null}}",                                                                                                                                                       "{\"metadata\":{},\"data\":{\"a\":\"AA==\",\"b\":\"eA==\",\"c\":\"\",\"d\":\"AA==\"},"
+     "\"type\":\"Opaque\"}"                                                                                                                                                                                                              },
+    {"a binding",                                                      DV_KIND_ROLE_BINDING,        0,
      "{\"subjects\":[{\"kind\":\"User\",\"name\":\"u\"},{\"kind\":\"ServiceAccount\",\"name\":"
      "\"s\"}],"
-     "\"roleRef\":{\"kind\":\"Role\",\"name\":\"r\"}}",                                                                                                              "{\"metadata\":{},\"subjects\":[{\"kind\":\"User\",\"apiGroup\":\"rbac.authorization.k8s.io\","
+     "\"roleRef\":{\"kind\":\"Role\",\"name\":\"r\"}}",                                                                                                                    "{\"metadata\":{},\"subjects\":[{\"kind\":\"User\",\"apiGroup\":\"rbac.authorization.k8s.io\","
      "\"name\":\"u\"},{\"kind\":\"ServiceAccount\",\"name\":\"s\"}],\"roleRef\":{\"apiGroup\":"
-     "\"rbac.authorization.k8s.io\",\"kind\":\"Role\",\"name\":\"r\"}}"                                                                                                                         },
-    {"a runtime class",                                                DV_KIND_RUNTIME_CLASS, 0,
-     "{\"handler\":\"h\",\"overhead\":{\"podFixed\":{\"cpu\":\"100u\"}}}",                                                                                           "{\"metadata\":{},\"handler\":\"h\",\"overhead\":{\"podFixed\":{\"cpu\":\"1m\"}}}"},
-    {"requests of a claim",                                            DV_KIND_CLAIM,         0,
+     "\"rbac.authorization.k8s.io\",\"kind\":\"Role\",\"name\":\"r\"}}"                                                                                                                               },
+    {"a runtime class",                                                DV_KIND_RUNTIME_CLASS,       0,
+     "{\"handler\":\"h\",\"overhead\":{\"podFixed\":{\"cpu\":\"100u\"}}}",                                                                                                 "{\"metadata\":{},\"handler\":\"h\",\"overhead\":{\"podFixed\":{\"cpu\":\"1m\"}}}"},
+    {"requests of a claim",                                            DV_KIND_CLAIM,               0,
      "{\"spec\":{\"devices\":{\"requests\":[{\"name\":\"a\",\"exactly\":{\"tolerations\":[{}]}},"
      "{\"name\":\"b\",\"exactly\":{\"allocationMode\":\"All\"}},{\"name\":\"c\","
-     "\"firstAvailable\":[{\"name\":\"d\"}]},{\"name\":\"e\"}]}}}",                                                                                                  "{\"metadata\":{},\"spec\":{\"devices\":{\"requests\":[{\"name\":\"a\",\"exactly\":"
+     "\"firstAvailable\":[{\"name\":\"d\"}]},{\"name\":\"e\"}]}}}",                                                                                                        "{\"metadata\":{},\"spec\":{\"devices\":{\"requests\":[{\"name\":\"a\",\"exactly\":"
      "{\"deviceClassName\":\"\",\"allocationMode\":\"ExactCount\",\"count\":1,\"tolerations\":"
      "[{\"operator\":\"Equal\"}]}},{\"name\":\"b\",\"exactly\":{\"deviceClassName\":\"\","
      "\"allocationMode\":\"All\"}},{\"name\":\"c\",\"firstAvailable\":[{\"name\":\"d\","
      "\"deviceClassName\":\"\",\"allocationMode\":\"ExactCount\",\"count\":1}]},{\"name\":\"e\"}]}}"
-     ",\"status\":{}}"                                                                                                                                                              },
-    {"of v1beta1 only those with a class",                             DV_KIND_CLAIM,         2,
+     ",\"status\":{}}"                                                                                                                                                                    },
+    {"of v1beta1 only those with a class",                             DV_KIND_CLAIM,               2,
      "{\"spec\":{\"devices\":{\"requests\":[{\"name\":\"a\",\"tolerations\":[{}]},{\"name\":\"b\","
-     "\"deviceClassName\":\"c\"}]}}}",                                                                                                                               "{\"metadata\":{},\"spec\":{\"devices\":{\"requests\":[{\"name\":\"a\",\"deviceClassName\":"
+     "\"deviceClassName\":\"c\"}]}}}",                                                                                                                                     "{\"metadata\":{},\"spec\":{\"devices\":{\"requests\":[{\"name\":\"a\",\"deviceClassName\":"
      "\"\",\"tolerations\":[{\"operator\":\"Equal\"}]},{\"name\":\"b\",\"deviceClassName\":\"c\","
-     "\"allocationMode\":\"ExactCount\",\"count\":1}]}},\"status\":{}}"                                                                                                                                          },
-    {"taints and shares of a slice",                                   DV_KIND_SLICE,         0,
+     "\"allocationMode\":\"ExactCount\",\"count\":1}]}},\"status\":{}}"                                                                                                                                                },
+    {"taints and shares of a slice",                                   DV_KIND_SLICE,               0,
      "{\"spec\":{\"devices\":[{\"name\":\"a\",\"taints\":[{\"key\":\"k\",\"effect\":\"None\"}],"
-     "\"nodeAllocatableResourceMappings\":{\"cpu\":{}}}]}}",                                                                                                         "{\"metadata\":{},\"spec\":{\"driver\":\"\",\"pool\":{\"name\":\"\",\"generation\":0,"
+     "\"nodeAllocatableResourceMappings\":{\"cpu\":{}}}]}}",                                                                                                               "{\"metadata\":{},\"spec\":{\"driver\":\"\",\"pool\":{\"name\":\"\",\"generation\":0,"
      "\"resourceSliceCount\":0},\"devices\":[{\"name\":\"a\",\"taints\":[{\"key\":\"k\",\"effect\":"
      "\"None\",\"timeAdded\":\"2023-11-14T22:13:20Z\"}],\"nodeAllocatableResourceMappings\":"
-     "{\"cpu\":{\"allocationMultiplier\":\"1\"}}}]}}"                                                                                                                                      },
-    {"a node's allocatable and its address ranges",                    DV_KIND_NODE,          0,
+     "{\"cpu\":{\"allocationMultiplier\":\"1\"}}}]}}"                                                                                                                                            },
+    {"a node's allocatable and its address ranges",                    DV_KIND_NODE,                0,
      "{\"spec\":{\"podCIDR\":\"a\",\"podCIDRs\":[\"b\",\"c\"]},\"status\":{\"capacity\":{\"cpu\":"
-     "\"2\"},\"daemonEndpoints\":{\"kubeletEndpoint\":{\"Port\":1}}}}",                                                                                              "{\"metadata\":{},\"spec\":{\"podCIDR\":\"a\",\"podCIDRs\":[\"a\"]},\"status\":{\"capacity\":"
+     "\"2\"},\"daemonEndpoints\":{\"kubeletEndpoint\":{\"Port\":1}}}}",                                                                                                    "{\"metadata\":{},\"spec\":{\"podCIDR\":\"a\",\"podCIDRs\":[\"a\"]},\"status\":{\"capacity\":"
      "{\"cpu\":\"2\"},\"allocatable\":{\"cpu\":\"2\"},\"daemonEndpoints\":{\"kubeletEndpoint\":"
      "{\"Port\":1}},\"nodeInfo\":{\"machineID\":\"\",\"systemUUID\":\"\",\"bootID\":\"\","
      "\"kernelVersion\":\"\",\"osImage\":\"\",\"containerRuntimeVersion\":\"\","
      "\"kubeletVersion\":\"\",\"kubeProxyVersion\":\"\",\"operatingSystem\":\"\","
-     "\"architecture\":\"\"}}}"                                                                                                                                                 },
+     "\"architecture\":\"\"}}}"                                                                                                                                                       },
 };
 
 static void fills_in_what_was_left_out(void **state)

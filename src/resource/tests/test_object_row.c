@@ -68,6 +68,22 @@ static const struct {
      "{\"metadata\":{\"name\":\"b\",\"resourceVersion\":\"1\"},\"spec\":{\"policyName\":\"p\","
      "\"paramRef\":{\"name\":\"a\",\"namespace\":\"ns\",\"parameterNotFoundAction\":\"Deny\"},"
      "\"validationActions\":[\"Deny\"]}}"                                                                         },
+    {DV_KIND_VALIDATING_WEBHOOKS,
+     "{\"metadata\":{\"name\":\"w\",\"resourceVersion\":\"1\"},\"webhooks\":[{\"name\":\"a.b.c\","
+     "\"clientConfig\":{\"service\":{\"namespace\":\"n\",\"name\":\"s\",\"path\":\"/"
+     "p\",\"port\":443},"
+     "\"caBundle\":\"AAE=\"},\"rules\":[{\"operations\":[\"*\"],\"apiGroups\":[\"\"],"
+     "\"apiVersions\":["
+     "\"v1\"],\"resources\":[\"pods\"],\"scope\":\"*\"}],\"failurePolicy\":\"Fail\","
+     "\"matchPolicy\":"
+     "\"Exact\",\"namespaceSelector\":{},\"objectSelector\":{\"matchLabels\":{\"a\":\"b\"}},"
+     "\"sideEffects\":\"None\",\"timeoutSeconds\":5,\"admissionReviewVersions\":[\"v1\"],"
+     "\"matchConditions\":[{\"name\":\"c\",\"expression\":\"true\"}]}]}"                                          },
+    {DV_KIND_MUTATING_WEBHOOKS,
+     "{\"metadata\":{\"name\":\"w\",\"resourceVersion\":\"1\"},\"webhooks\":[{\"name\":\"a.b.c\","
+     "\"clientConfig\":{\"url\":\"https://h/p\"},\"objectSelector\":{},\"sideEffects\":\"None\","
+     "\"admissionReviewVersions\":[\"v1beta1\"],\"reinvocationPolicy\":\"IfNeeded\","
+     "\"matchConditions\":[{\"name\":\"c\",\"expression\":\"true\"}]}]}"                                          },
     {DV_KIND_PRIORITY_CLASS,
      "{\"metadata\":{\"name\":\"p\",\"resourceVersion\":\"1\"},\"value\":-5,"
      "\"globalDefault\":true,\"description\":\"for what can "

@@ -170,6 +170,8 @@ static const struct {
      "'true'}]}}",                                                                                                "[x, 1, v1/ConfigMap, 60s]"                                                             },
     {DV_KIND_VALIDATING_POLICY_BINDING,
      "{" META ", spec: {policyName: p, paramRef: {name: a, namespace: ns}}}",                                     "[x, p, ns/a, 60s]"                                                                     },
+    {DV_KIND_VALIDATING_WEBHOOKS,       "{" META ", webhooks: [{name: a}, {name: b}]}",                           "[x, 2, 60s]"                                                                           },
+    {DV_KIND_MUTATING_WEBHOOKS,         "{" META "}",                                                             "[x, 0, 60s]"                                                                           },
     {DV_KIND_VALIDATING_POLICY_BINDING, "{" META ", spec: {policyName: p}}",
      "[x, p, <unset>, 60s]"                                                                                                                                                                               },
 };

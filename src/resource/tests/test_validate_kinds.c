@@ -667,6 +667,106 @@ static void checks_policy_bindings(void **state)
     check_refusals(&created, rows, DV_COUNT(rows));
 }
 
+/* -- Webhooks ------------------------------------------------------------------------------- */
+
+#define HOOK                                                                                       \
+    "name: a.b.c, failurePolicy: Fail, matchPolicy: Exact, sideEffects: None, "                    \
+    "admissionReviewVersions: [v1]"
+#define URL_HOOK "{" HOOK ", clientConfig: {url: 'https://h:8443/p'}}"
+
+static void checks_webhooks(void **state)
+{
+    static const char base[] =
+        "{metadata: {name: w, resourceVersion: '1'}, webhooks: [" URL_HOOK "]}";
+    static const struct subject created = {DV_KIND_VALIDATING_WEBHOOKS, DV_CREATE, base};
+    static const struct subject updated = {DV_KIND_VALIDATING_WEBHOOKS, DV_UPDATE, base};
+#define AT "webhooks[0]."
+#define SERVICE(fields) "{webhooks: [{" HOOK ", clientConfig: {service: {" fields "}}}]}"
+#define URL(text) "{webhooks: [{" HOOK ", clientConfig: {url: '" text "'}}]}"
+    static const struct refusal rows[] = {
+        {"",                                                         ""                                                              },
+        {"{webhooks: null}",                                         ""                                                              },
+        {"{webhooks: [{}]}",                                         AT "name:Required " AT "sideEffects:Required " AT
+                                "clientConfig:Required " AT "admissionReviewVersions:Required"           },
+        {"{webhooks: [" URL_HOOK ", " URL_HOOK "]}",                 "webhooks[1].name:Duplicate"                                    },
+        {"{webhooks: [{" HOOK "}]}",                                 AT "clientConfig:Required"                                      },
+        {"{webhooks: [{" HOOK ", clientConfig: {url: 'https://h', service: {name: a, namespace: "
+         "b}}}]}",                                          AT "clientConfig:Required"                                      },
+        {URL("http://h"),                                            AT "clientConfig.url:Invalid"                                   },
+        {URL("https://"),                                            AT "clientConfig.url:Invalid"                                   },
+        {URL("h/p"),                                                 AT "clientConfig.url:Invalid " AT "clientConfig.url:Invalid"    },
+        {URL("https://u:p@h/p?q#f"),                                 AT "clientConfig.url:Invalid " AT
+                                        "clientConfig.url:Invalid " AT "clientConfig.url:Invalid"},
+        {URL("https://h/a b"),                                       AT "clientConfig.url:Required"                                  },
+        {SERVICE("name: a, namespace: b, port: 443, path: /x/y.z/"), ""                                                              },
+        {SERVICE("name: a, namespace: b, path: /"),                  ""                                                              },
+        {SERVICE("port: 0"),
+         AT "clientConfig.service.name:Required " AT "clientConfig.service.namespace:Required " AT
+            "clientConfig.service.port:Invalid"                                                                                      },
+        {SERVICE("name: a, namespace: b, path: x"),
+         AT "clientConfig.service.path:Invalid " AT "clientConfig.service.path:Invalid"                                              },
+        {SERVICE("name: a, namespace: b, path: /a//B"),
+         AT "clientConfig.service.path:Invalid " AT "clientConfig.service.path:Invalid"                                              },
+    };
+    static const char *const good[] = {
+        "name: a.b.c",       "failurePolicy: Fail",           "matchPolicy: Exact",
+        "sideEffects: None", "admissionReviewVersions: [v1]", "clientConfig: {url: 'https://h'}"};
+    static const struct {
+        const char *fields; /* instead of one of those above, or beside them */
+        const char *want;
+    } hooks[] = {
+        {"name: a.b",                                                                          AT "name:Invalid"                   },
+        {"name: A.b.c",                                                                        AT "name:Invalid"                   },
+        {"failurePolicy: Maybe",                                                               AT "failurePolicy:NotSupported"     },
+        {"matchPolicy: Any",                                                                   AT "matchPolicy:NotSupported"       },
+        {"sideEffects: Some",                                                                  AT "sideEffects:NotSupported"       },
+        {"timeoutSeconds: 0",                                                                  AT "timeoutSeconds:Invalid"         },
+        {"timeoutSeconds: 31",                                                                 AT "timeoutSeconds:Invalid"         },
+        {"timeoutSeconds: 30",                                                                 ""                                  },
+        {"admissionReviewVersions: [v2]",                                                      AT "admissionReviewVersions:Invalid"},
+        {"admissionReviewVersions: [v2, v1beta1]",                                             ""                                  },
+        {"admissionReviewVersions: [v1, v1, '1']",
+         AT "admissionReviewVersions[1]:Invalid " AT "admissionReviewVersions[2]:Invalid"                                          },
+        {"rules: [{}]",                                                                        AT "rules[0].operations:Required " AT "rules[0].apiGroups:Required " AT
+                           "rules[0].apiVersions:Required " AT "rules[0].resources:Required"                },
+        {"namespaceSelector: {matchExpressions: [{key: a, operator: In}]}",
+         AT "namespaceSelector.matchExpressions[0].values:Required"                                                                },
+        {"matchConditions: [{name: a, expression: 'request.name == \"x\"'}]",                  ""                                  },
+        {"matchConditions: [{name: a, expression: 'params == 1'}, {name: a, expression: ''}]",
+         AT "matchConditions[0].expression:Invalid " AT "matchConditions[1].expression:Required " AT
+            "matchConditions[1].name:Duplicate"                                                                                    },
+    };
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+
+    (void)state;
+    check_refusals(&created, rows, DV_COUNT(rows));
+    check_refusals(&updated, rows, DV_COUNT(rows));
+    for (size_t i = 0; i < DV_COUNT(hooks); i++) {
+        dv_str text = dv_str_from_c(hooks[i].fields);
+
+        for (size_t k = 0; k < DV_COUNT(good); k++)
+            if (!dv_str_starts_with(text, dv_str_slice(dv_str_from_c(good[k]), 0, 5)))
+                text = dv_str_printf(arena, "%.*s, %s", DV_FMT(text), good[k]);
+        text = dv_str_printf(arena, "{webhooks: [{%.*s}]}", DV_FMT(text));
+        check_refusal(&created, text.p, hooks[i].want);
+    }
+}
+
+static void checks_webhooks_that_mutate(void **state)
+{
+    static const char base[] = "{metadata: {name: w, resourceVersion: '1'}, webhooks: [{" HOOK
+                               ", clientConfig: {url: 'https://h'}, reinvocationPolicy: Never}]}";
+    static const struct subject created = {DV_KIND_MUTATING_WEBHOOKS, DV_CREATE, base};
+    static const struct refusal rows[] = {
+        {"",                                                                                       ""},
+        {"{webhooks: [{" HOOK ", clientConfig: {url: 'https://h'}, reinvocationPolicy: Always}]}",
+         "webhooks[0].reinvocationPolicy:NotSupported"                                               },
+    };
+
+    (void)state;
+    check_refusals(&created, rows, DV_COUNT(rows));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -690,6 +790,8 @@ int main(void)
         cmocka_unit_test(checks_controller_revisions),
         cmocka_unit_test(checks_policies),
         cmocka_unit_test(checks_policy_bindings),
+        cmocka_unit_test(checks_webhooks),
+        cmocka_unit_test(checks_webhooks_that_mutate),
         cmocka_unit_test(answers_questions_about_names),
     };
 

@@ -14,11 +14,16 @@ struct dv_api_condition;
 struct dv_api_device_selector;
 struct dv_api_device_taint;
 struct dv_api_label_selector;
+struct dv_api_match_condition;
+struct dv_api_match_resources;
 struct dv_api_node_selector;
 struct dv_api_node_selector_term;
 struct dv_api_object_meta;
 struct dv_api_resource_requirements;
+struct dv_api_rule_with_operations;
 struct dv_api_toleration;
+struct dv_arena;
+struct dv_cel_policy;
 struct dv_map;
 struct dv_quantity;
 struct dv_quantity_entry;
@@ -30,6 +35,7 @@ typedef void dv_check_text(struct dv_problems *problems, const struct dv_field_p
                            const char *name, dv_str value);
 
 dv_check_text dv_check_dns_label;
+dv_check_text dv_check_dns_1035_label; /* begins with a letter */
 dv_check_text dv_check_dns_subdomain;
 dv_check_text dv_check_dns_subdomain_bytes; /* its message counts bytes */
 dv_check_text dv_check_label_name;
@@ -117,6 +123,24 @@ void dv_check_tolerations(struct dv_problems *problems, const struct dv_field_pa
 
 void dv_check_cel(struct dv_problems *problems, const struct dv_field_path *path, dv_str expression,
                   bool is_stored);
+
+/* -- Admission policies and webhooks (validate_vap.c, validate_vap_match.c) ----------------- */
+
+/* Checks which requests are matched, with the defaults filled in. */
+void dv_check_match_resources(struct dv_problems *problems, const struct dv_field_path *path,
+                              const struct dv_api_match_resources *match);
+/* Checks the field matchPolicy and the field failurePolicy at `path`. */
+void dv_check_match_policy(struct dv_problems *problems, const struct dv_field_path *path,
+                           dv_str policy);
+void dv_check_failure_policy(struct dv_problems *problems, const struct dv_field_path *path,
+                             dv_str policy);
+void dv_check_rule_with_operations(struct dv_problems *problems, const struct dv_field_path *path,
+                                   const struct dv_api_rule_with_operations *with);
+/* Checks the conditions of the list at `path`; what they are compiled to is lost with `arena`. */
+void dv_check_match_conditions(struct dv_problems *problems, const struct dv_field_path *path,
+                               const struct dv_cel_policy *policy,
+                               const struct dv_api_match_condition *conditions, size_t n,
+                               struct dv_arena *arena);
 
 /* -- Resources of containers and nodes (validate_resources.c) ------------------------------- */
 

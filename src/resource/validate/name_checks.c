@@ -125,6 +125,27 @@ static void check_subdomain(struct dv_problems *problems, const struct dv_field_
         add_invalid(problems, path, name, value, "", SUBDOMAIN_TEXT);
 }
 
+/* A name that can be one of a host in all resolvers: a label that begins with a letter. */
+void dv_check_dns_1035_label(struct dv_problems *problems, const struct dv_field_path *path,
+                             const char *name, dv_str value)
+{
+    bool is_good =
+        value.n > 0 && value.p[0] >= 'a' && value.p[0] <= 'z' && value.p[value.n - 1] != '-';
+
+    if (value.n > LABEL_BYTES_MAX)
+        dv_problem_add(problems, DV_PROBLEM_INVALID, path, name, dv_bad_str(value),
+                       "must be no more than %u characters", LABEL_BYTES_MAX);
+    for (size_t i = 0; i < value.n; i++)
+        is_good = is_good && ((value.p[i] >= 'a' && value.p[i] <= 'z') || dv_is_digit(value.p[i]) ||
+                              value.p[i] == '-');
+    if (!is_good)
+        dv_problem_add(problems, DV_PROBLEM_INVALID, path, name, dv_bad_str(value),
+                       "a DNS-1035 label must consist of lower case alphanumeric characters or "
+                       "'-', start with an alphabetic character, and end with an alphanumeric "
+                       "character (e.g. 'my-name',  or 'abc-123', regex used for validation is "
+                       "'[a-z]([-a-z0-9]*[a-z0-9])?')");
+}
+
 void dv_check_dns_subdomain(struct dv_problems *problems, const struct dv_field_path *path,
                             const char *name, dv_str value)
 {

@@ -38,6 +38,8 @@ static const struct {
     [DV_KIND_CONTROLLER_REVISION] = {dv_validate_controller_revision,       NULL                              },
     [DV_KIND_VALIDATING_POLICY] = {dv_validate_validating_policy,         NULL                              },
     [DV_KIND_VALIDATING_POLICY_BINDING] = {dv_validate_validating_policy_binding, NULL                              },
+    [DV_KIND_VALIDATING_WEBHOOKS] = {dv_validate_validating_webhooks,       NULL                              },
+    [DV_KIND_MUTATING_WEBHOOKS] = {dv_validate_mutating_webhooks,         NULL                              },
     [DV_KIND_DEPLOYMENT] = {dv_validate_deployment,                NULL                              },
     [DV_KIND_REPLICA_SET] = {dv_validate_replica_set,               NULL                              },
     [DV_KIND_JOB] = {dv_validate_job,                       NULL                              },

@@ -28,6 +28,8 @@ dv_validate_kind dv_validate_endpoints;
 dv_validate_kind dv_validate_endpoint_slice;
 dv_validate_kind dv_validate_validating_policy;
 dv_validate_kind dv_validate_validating_policy_binding;
+dv_validate_kind dv_validate_validating_webhooks;
+dv_validate_kind dv_validate_mutating_webhooks;
 dv_validate_kind dv_validate_role;
 dv_validate_kind dv_validate_cluster_role;
 dv_validate_kind dv_validate_role_binding;

@@ -35,27 +35,6 @@ bool dv_is_ip(dv_str text, bool *is_v6)
     return *is_v6 || inet_pton(AF_INET, c, bytes) == 1;
 }
 
-/* A name that can be one of a host in all resolvers: a label that begins with a letter. */
-static void check_dns_1035(struct dv_problems *problems, const struct dv_field_path *path,
-                           const char *name, dv_str value)
-{
-    bool is_good =
-        value.n > 0 && value.p[0] >= 'a' && value.p[0] <= 'z' && value.p[value.n - 1] != '-';
-
-    if (value.n > LABEL_BYTES_MAX)
-        dv_problem_add(problems, DV_PROBLEM_INVALID, path, name, dv_bad_str(value),
-                       "must be no more than %u characters", LABEL_BYTES_MAX);
-    for (size_t i = 0; i < value.n; i++)
-        is_good = is_good && ((value.p[i] >= 'a' && value.p[i] <= 'z') || dv_is_digit(value.p[i]) ||
-                              value.p[i] == '-');
-    if (!is_good)
-        dv_problem_add(problems, DV_PROBLEM_INVALID, path, name, dv_bad_str(value),
-                       "a DNS-1035 label must consist of lower case alphanumeric characters or "
-                       "'-', start with an alphabetic character, and end with an alphanumeric "
-                       "character (e.g. 'my-name',  or 'abc-123', regex used for validation is "
-                       "'[a-z]([-a-z0-9]*[a-z0-9])?')");
-}
-
 static void check_number(struct dv_problems *problems, const struct dv_field_path *path,
                          const char *name, int64_t port)
 {
@@ -197,7 +176,7 @@ static void check_address_stays(struct dv_problems *problems, const struct dv_fi
 
 void dv_validate_service(struct dv_problems *problems, const struct dv_validation *what)
 {
-    static const struct dv_meta_rules rules = {check_dns_1035, true};
+    static const struct dv_meta_rules rules = {dv_check_dns_1035_label, true};
     static const dv_str types[] = {DV_STR_INIT("ClusterIP"), DV_STR_INIT("ExternalName"),
                                    DV_STR_INIT("LoadBalancer"), DV_STR_INIT("NodePort")};
     static const dv_str affinities[] = {DV_STR_INIT("ClientIP"), DV_STR_INIT("None")};

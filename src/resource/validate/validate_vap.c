@@ -12,7 +12,6 @@
 #include "resource/resource.h"
 #include "resource/validate/checks.h"
 #include "resource/validate/validate_kinds.h"
-#include "resource/validate/vap_checks.h"
 
 #define CONDITIONS_MAX 64u
 #define ANNOTATIONS_MAX 20u
@@ -65,6 +64,43 @@ static void require(struct checker *c, const struct dv_field_path *path, const c
     dv_problem_add(c->problems, DV_PROBLEM_REQUIRED, path, name, dv_bad_none(), "%s", text);
 }
 
+/* -- What policies and webhooks share ------------------------------------------------------- */
+
+void dv_check_match_conditions(struct dv_problems *problems, const struct dv_field_path *list,
+                               const struct dv_cel_policy *policy,
+                               const struct dv_api_match_condition *conditions, size_t n,
+                               struct dv_arena *arena)
+{
+    static const struct dv_cel_rule_options how = {DV_CEL_WANTS_BOOL, true};
+    struct checker checker = {.problems = problems, .arena = arena};
+
+    if (n > CONDITIONS_MAX)
+        dv_too_many(problems, list, NULL, n, CONDITIONS_MAX);
+    for (size_t i = 0; i < n && !dv_problems_are_full(problems); i++) {
+        const struct dv_api_match_condition *condition = &conditions[i];
+        struct dv_field_path path = dv_path_index(list, i);
+
+        if (is_blank(condition->expression))
+            dv_required(problems, &path, "expression");
+        else
+            check_expression(&checker, policy, &path, "expression",
+                             dv_str_trim(condition->expression), how);
+        if (condition->name.n == 0)
+            dv_required(problems, &path, "name");
+        else
+            dv_check_label_name(problems, &path, "name", condition->name);
+    }
+    dv_check_unique(problems, list, "name", conditions, n, sizeof(conditions[0]));
+}
+
+void dv_check_failure_policy(struct dv_problems *problems, const struct dv_field_path *path,
+                             dv_str policy)
+{
+    static const dv_str policies[] = {DV_STR_INIT("Fail"), DV_STR_INIT("Ignore")};
+
+    dv_check_one_of(problems, path, "failurePolicy", policy, policies, DV_COUNT(policies));
+}
+
 /* -- Parts of a policy ---------------------------------------------------------------------- */
 
 /* A kind's name in lower case, or a version: letters, digits and dashes. */
@@ -107,32 +143,6 @@ static void check_param_kind(struct checker *c, const struct dv_api_param_kind *
     else if (!is_dns_1035_label(kind->kind, c->arena))
         dv_problem_add(c->problems, DV_PROBLEM_INVALID, &path, "kind", dv_bad_str(kind->kind),
                        "may have mixed case, but should otherwise match: %s", LABEL_1035_TEXT);
-}
-
-static void check_conditions(struct checker *c,
-                             const struct dv_api_validating_admission_policy_spec *spec)
-{
-    static const struct dv_cel_rule_options how = {DV_CEL_WANTS_BOOL, true};
-    struct dv_field_path list = dv_path_name(&spec_path, "matchConditions");
-
-    if (spec->n_match_conditions > CONDITIONS_MAX)
-        dv_too_many(c->problems, &list, NULL, spec->n_match_conditions, CONDITIONS_MAX);
-    for (size_t i = 0; i < spec->n_match_conditions && !dv_problems_are_full(c->problems); i++) {
-        const struct dv_api_match_condition *condition = &spec->match_conditions[i];
-        struct dv_field_path path = dv_path_index(&list, i);
-
-        if (is_blank(condition->expression))
-            dv_required(c->problems, &path, "expression");
-        else
-            check_expression(c, c->conditions, &path, "expression",
-                             dv_str_trim(condition->expression), how);
-        if (condition->name.n == 0)
-            dv_required(c->problems, &path, "name");
-        else
-            dv_check_label_name(c->problems, &path, "name", condition->name);
-    }
-    dv_check_unique(c->problems, &list, "name", spec->match_conditions, spec->n_match_conditions,
-                    sizeof(spec->match_conditions[0]));
 }
 
 static void check_variable(struct checker *c, const struct dv_field_path *path,
@@ -267,12 +277,11 @@ static void check_validations(struct checker *c,
 static void check_policy_spec(struct checker *c,
                               const struct dv_api_validating_admission_policy *policy)
 {
-    static const dv_str failures[] = {DV_STR_INIT("Fail"), DV_STR_INIT("Ignore")};
     const struct dv_api_validating_admission_policy_spec *spec = &policy->spec;
     struct dv_field_path match = dv_path_name(&spec_path, "matchConstraints");
+    struct dv_field_path conditions = dv_path_name(&spec_path, "matchConditions");
 
-    dv_check_one_of(c->problems, &spec_path, "failurePolicy", spec->failure_policy, failures,
-                    DV_COUNT(failures));
+    dv_check_failure_policy(c->problems, &spec_path, spec->failure_policy);
     if (spec->param_kind)
         check_param_kind(c, spec->param_kind);
     if (!spec->match_constraints) {
@@ -282,7 +291,8 @@ static void check_policy_spec(struct checker *c,
         if (spec->match_constraints->n_resource_rules == 0)
             dv_required(c->problems, &match, "resourceRules");
     }
-    check_conditions(c, spec);
+    dv_check_match_conditions(c->problems, &conditions, c->conditions, spec->match_conditions,
+                              spec->n_match_conditions, c->arena);
     check_variables(c, spec);
     check_validations(c, policy);
 }

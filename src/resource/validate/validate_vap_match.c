@@ -7,7 +7,6 @@
 #include "base/str.h"
 #include "resource/resource.h"
 #include "resource/validate/checks.h"
-#include "resource/validate/vap_checks.h"
 
 #define ANY DV_STR("*")
 
@@ -117,23 +116,15 @@ static void check_resources(struct dv_problems *problems, const struct dv_field_
                        "subresources");
 }
 
-static void check_rule(struct dv_problems *problems, const struct dv_field_path *path,
-                       const struct dv_api_named_rule_with_operations *named)
+void dv_check_rule_with_operations(struct dv_problems *problems, const struct dv_field_path *path,
+                                   const struct dv_api_rule_with_operations *with)
 {
     static const dv_str scopes[] = {DV_STR_INIT("*"), DV_STR_INIT("Cluster"),
                                     DV_STR_INIT("Namespaced")};
-    const struct dv_api_rule *rule = &named->rule_with_operations.rule;
-    struct dv_field_path names = dv_path_name(path, "resourceNames");
+    const struct dv_api_rule *rule = &with->rule;
     struct dv_field_path versions = dv_path_name(path, "apiVersions");
 
-    for (size_t i = 0; i < named->n_resource_names; i++) {
-        struct dv_field_path item = dv_path_index(&names, i);
-
-        dv_check_path_segment(problems, &item, NULL, named->resource_names[i]);
-    }
-    dv_check_unique(problems, &names, NULL, named->resource_names, named->n_resource_names,
-                    sizeof(named->resource_names[0]));
-    check_operations(problems, path, &named->rule_with_operations);
+    check_operations(problems, path, with);
     check_list(problems, path, "apiGroups", rule->api_groups, rule->n_api_groups, "API groups");
     check_list(problems, path, "apiVersions", rule->api_versions, rule->n_api_versions,
                "API versions");
@@ -146,6 +137,21 @@ static void check_rule(struct dv_problems *problems, const struct dv_field_path 
     check_resources(problems, path, rule->resources, rule->n_resources);
     if (rule->scope.p)
         dv_check_one_of(problems, path, "scope", rule->scope, scopes, DV_COUNT(scopes));
+}
+
+static void check_rule(struct dv_problems *problems, const struct dv_field_path *path,
+                       const struct dv_api_named_rule_with_operations *named)
+{
+    struct dv_field_path names = dv_path_name(path, "resourceNames");
+
+    for (size_t i = 0; i < named->n_resource_names; i++) {
+        struct dv_field_path item = dv_path_index(&names, i);
+
+        dv_check_path_segment(problems, &item, NULL, named->resource_names[i]);
+    }
+    dv_check_unique(problems, &names, NULL, named->resource_names, named->n_resource_names,
+                    sizeof(named->resource_names[0]));
+    dv_check_rule_with_operations(problems, path, &named->rule_with_operations);
 }
 
 static void check_rules(struct dv_problems *problems, const struct dv_field_path *path,
@@ -161,15 +167,21 @@ static void check_rules(struct dv_problems *problems, const struct dv_field_path
     }
 }
 
+void dv_check_match_policy(struct dv_problems *problems, const struct dv_field_path *path,
+                           dv_str policy)
+{
+    static const dv_str policies[] = {DV_STR_INIT("Equivalent"), DV_STR_INIT("Exact")};
+
+    dv_check_one_of(problems, path, "matchPolicy", policy, policies, DV_COUNT(policies));
+}
+
 void dv_check_match_resources(struct dv_problems *problems, const struct dv_field_path *path,
                               const struct dv_api_match_resources *match)
 {
-    static const dv_str policies[] = {DV_STR_INIT("Equivalent"), DV_STR_INIT("Exact")};
     struct dv_field_path namespaces = dv_path_name(path, "namespaceSelector");
     struct dv_field_path objects = dv_path_name(path, "objectSelector");
 
-    dv_check_one_of(problems, path, "matchPolicy", match->match_policy, policies,
-                    DV_COUNT(policies));
+    dv_check_match_policy(problems, path, match->match_policy);
     if (match->namespace_selector)
         dv_check_label_selector(problems, &namespaces, match->namespace_selector, false);
     if (match->object_selector)
