@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "resource/resource.h"
 #include "vap/vap_index.h"
+#include "vap/vap_match.h"
 
 struct dv_vap *dv_vap_new(void)
 {
@@ -33,48 +34,6 @@ void dv_vap_free(struct dv_vap *vap)
     dv_map_fini(&vap->bindings);
     dv_vec_fini(&vap->active);
     free(vap);
-}
-
-/* ---- which kinds are meant ---- */
-
-static bool has(const dv_str *texts, size_t n, dv_str text)
-{
-    for (size_t i = 0; i < n; i++)
-        if (dv_str_eq(texts[i], text) || dv_str_eq(texts[i], DV_STR("*")))
-            return true;
-    return false;
-}
-
-static bool names_resource(const struct dv_api_rule *rule, dv_str plural)
-{
-    for (size_t i = 0; i < rule->n_resources; i++) {
-        dv_str resource =
-            dv_str_slice(rule->resources[i], 0, dv_str_find_char(rule->resources[i], '/'));
-
-        if (dv_str_eq(resource, plural) || dv_str_eq(resource, DV_STR("*")))
-            return true;
-    }
-    return false;
-}
-
-static bool names_kind(const struct dv_api_match_resources *match, const struct dv_kind *kind)
-{
-    for (size_t i = 0; match && i < match->n_resource_rules; i++) {
-        const struct dv_api_rule *rule = &match->resource_rules[i].rule_with_operations.rule;
-
-        if (!names_resource(rule, kind->plural))
-            continue;
-        for (size_t v = 0; v < kind->n_versions; v++)
-            if (has(rule->api_groups, rule->n_api_groups, kind->versions[v].group))
-                return true;
-    }
-    return false;
-}
-
-/* Policies are never about policies: nobody could remove one that refuses all. */
-static bool is_exempt(const struct dv_kind *kind)
-{
-    return dv_str_eq(kind->versions->group, DV_STR(DV_ADMISSION_GROUP));
 }
 
 /* ---- what counts ---- */
@@ -129,8 +88,8 @@ static void settle(struct dv_vap *vap)
         const struct dv_kind *kind = dv_kind((enum dv_kind_id)id);
 
         vap->is_about[id] = false;
-        for (size_t i = 0; i < vap->active.n && !is_exempt(kind); i++)
-            vap->is_about[id] |= names_kind(vap->active.v[i]->value->spec.match_constraints, kind);
+        for (size_t i = 0; i < vap->active.n && !dv_vap_is_exempt(kind); i++)
+            vap->is_about[id] |= dv_vap_match_is_about(&vap->active.v[i]->match, kind);
     }
 }
 

@@ -5,27 +5,13 @@
 #include "base/str.h"
 #include "cel/cel_policy.h"
 #include "resource/resource.h"
-#include "resource/select.h"
+#include "vap/vap_conditions.h"
 #include "vap/vap_index.h"
+#include "vap/vap_match.h"
 
 #define PROBLEM_BYTES_MAX 65536u
 
-static struct dv_vap_match make_match(const struct dv_api_match_resources *value,
-                                      struct dv_arena *arena)
-{
-    static const struct dv_api_label_selector everything;
-    struct dv_vap_match match = {.value = value};
-
-    if (!value)
-        return match;
-    match.namespaces = dv_label_selector_of(
-        value->namespace_selector ? value->namespace_selector : &everything, arena);
-    match.objects =
-        dv_label_selector_of(value->object_selector ? value->object_selector : &everything, arena);
-    return match;
-}
-
-static struct dv_vap_rule compile(const struct dv_cel_policy *cel, dv_str text,
+struct dv_vap_rule dv_vap_rule_of(const struct dv_cel_policy *cel, dv_str text,
                                   struct dv_cel_rule_options how, struct dv_arena *arena)
 {
     struct dv_vap_rule rule = {.text = text};
@@ -36,21 +22,6 @@ static struct dv_vap_rule compile(const struct dv_cel_policy *cel, dv_str text,
     if (!rule.rule)
         rule.problem = dv_str_copy(dv_buf_str(&problem), arena);
     return rule;
-}
-
-static void compile_conditions(struct dv_vap_policy *policy)
-{
-    static const struct dv_cel_rule_options how = {DV_CEL_WANTS_BOOL, true};
-    const struct dv_api_validating_admission_policy_spec *spec = &policy->value->spec;
-    const struct dv_cel_policy_options options = {spec->param_kind != NULL, false};
-
-    policy->conditions_cel = dv_cel_policy_new(&options, policy->arena);
-    policy->conditions =
-        DV_NEW_ARRAY(policy->arena, struct dv_vap_rule, spec->n_match_conditions + 1);
-    for (size_t i = 0; i < spec->n_match_conditions; i++)
-        policy->conditions[i] =
-            compile(policy->conditions_cel, dv_str_trim(spec->match_conditions[i].expression), how,
-                    policy->arena);
 }
 
 static void compile_validations(struct dv_vap_policy *policy)
@@ -74,10 +45,11 @@ static void compile_validations(struct dv_vap_policy *policy)
         struct dv_vap_validation *validation = &policy->validations[i];
 
         validation->value = value;
-        validation->rule = compile(policy->cel, value->expression, wants_bool, policy->arena);
+        validation->rule =
+            dv_vap_rule_of(policy->cel, value->expression, wants_bool, policy->arena);
         if (value->message_expression.n > 0)
             validation->message =
-                compile(policy->cel, value->message_expression, wants_string, policy->arena);
+                dv_vap_rule_of(policy->cel, value->message_expression, wants_string, policy->arena);
     }
 }
 
@@ -101,10 +73,12 @@ struct dv_vap_policy *dv_vap_policy_new(struct dv_object *object)
     policy->arena = arena;
     policy->object = dv_object_ref(object);
     policy->value = object->value;
-    policy->match = make_match(policy->value->spec.match_constraints, arena);
+    policy->match = dv_vap_match_of(policy->value->spec.match_constraints, arena);
     policy->is_fail = !dv_str_eq(policy->value->spec.failure_policy, DV_STR("Ignore"));
     find_param_kind(policy);
-    compile_conditions(policy);
+    policy->conditions = dv_vap_conditions_new(policy->value->spec.match_conditions,
+                                               policy->value->spec.n_match_conditions,
+                                               policy->value->spec.param_kind != NULL, arena);
     compile_validations(policy);
     return policy;
 }
@@ -127,7 +101,7 @@ struct dv_vap_binding *dv_vap_binding_new(struct dv_object *object)
     binding->arena = arena;
     binding->object = dv_object_ref(object);
     binding->value = object->value;
-    binding->match = make_match(binding->value->spec.match_resources, arena);
+    binding->match = dv_vap_match_of(binding->value->spec.match_resources, arena);
     return binding;
 }
 

@@ -55,9 +55,8 @@ static void set_kinds(struct dv_json *request, const struct dv_vap_write *write,
     set_filled(request, "requestSubResource", write->subresource, arena);
 }
 
-const struct dv_cel_val *dv_vap_request(const struct dv_vap_write *write,
-                                        const struct dv_api_version *version,
-                                        struct dv_arena *arena)
+struct dv_json *dv_vap_request(const struct dv_vap_write *write,
+                               const struct dv_api_version *version, struct dv_arena *arena)
 {
     static const char *const operations[] = {
         [DV_VAP_CREATE] = "CREATE",
@@ -77,5 +76,5 @@ const struct dv_cel_val *dv_vap_request(const struct dv_vap_write *write,
     dv_json_set(request, DV_STR("dryRun"), dv_json_new_bool(write->is_dry_run, arena), arena);
     if (write->options)
         dv_json_set(request, DV_STR("options"), dv_json_copy(write->options, arena), arena);
-    return dv_cel_from_json(request, arena);
+    return request;
 }

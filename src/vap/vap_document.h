@@ -14,9 +14,8 @@ struct dv_vap_write;
 const struct dv_cel_val *dv_vap_from_object(const struct dv_message *message, const void *value,
                                             const struct dv_api_version *version, dv_str kind,
                                             struct dv_arena *arena);
-/* `request`, for a policy that is to be shown `version`. */
-const struct dv_cel_val *dv_vap_request(const struct dv_vap_write *write,
-                                        const struct dv_api_version *version,
-                                        struct dv_arena *arena);
+/* The request without its objects, for who is to be shown `version`. */
+struct dv_json *dv_vap_request(const struct dv_vap_write *write,
+                               const struct dv_api_version *version, struct dv_arena *arena);
 
 #endif

@@ -8,19 +8,12 @@
 #include "base/map.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "cel/cel_policy.h"
 #include "resource/resource.h"
+#include "vap/vap_match.h"
 
 struct dv_arena;
-struct dv_cel_policy;
-struct dv_cel_rule;
-struct dv_label_selector;
-
-/* Which requests are meant. */
-struct dv_vap_match {
-    const struct dv_api_match_resources *value; /* NULL: all */
-    const struct dv_label_selector *namespaces; /* NULL: none can match */
-    const struct dv_label_selector *objects;
-};
+struct dv_vap_conditions;
 
 /* An expression that was compiled, or that fails with `problem` whenever it is evaluated. */
 struct dv_vap_rule {
@@ -43,8 +36,7 @@ struct dv_vap_policy {
     const struct dv_api_validating_admission_policy *value;
     struct dv_vap_match match;
     struct dv_cel_policy *cel;
-    struct dv_cel_policy *conditions_cel; /* match conditions know no variables */
-    struct dv_vap_rule *conditions;
+    struct dv_vap_conditions *conditions;
     struct dv_vap_validation *validations;
     const struct dv_kind *param_kind; /* NULL: it has none, or one that is not known */
     const struct dv_api_version *param_version;
@@ -68,6 +60,9 @@ struct dv_vap {
     bool is_about[DV_KIND_CUSTOM + 1];
 };
 
+/* Compiles an expression into `arena`. */
+struct dv_vap_rule dv_vap_rule_of(const struct dv_cel_policy *cel, dv_str text,
+                                  struct dv_cel_rule_options how, struct dv_arena *arena);
 struct dv_vap_policy *dv_vap_policy_new(struct dv_object *object);
 void dv_vap_policy_unref(struct dv_vap_policy *policy);
 struct dv_vap_binding *dv_vap_binding_new(struct dv_object *object);

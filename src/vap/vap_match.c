@@ -6,7 +6,6 @@
 #include "resource/resource.h"
 #include "resource/select.h"
 #include "vap/vap.h"
-#include "vap/vap_index.h"
 
 #define ANY DV_STR("*")
 
@@ -138,4 +137,54 @@ bool dv_vap_matches(const struct dv_vap_match *match, const struct dv_vap_write 
         return false;
     return value->n_resource_rules == 0 ||
            matches_rules(value->resource_rules, value->n_resource_rules, is_exact, write, version);
+}
+
+struct dv_vap_match dv_vap_match_of(const struct dv_api_match_resources *value,
+                                    struct dv_arena *arena)
+{
+    static const struct dv_api_label_selector everything;
+    struct dv_vap_match match = {.value = value};
+
+    if (!value)
+        return match;
+    match.namespaces = dv_label_selector_of(
+        value->namespace_selector ? value->namespace_selector : &everything, arena);
+    match.objects =
+        dv_label_selector_of(value->object_selector ? value->object_selector : &everything, arena);
+    return match;
+}
+
+/* ---- kinds ---- */
+
+static bool names_resource(const struct dv_api_rule *rule, dv_str plural)
+{
+    for (size_t i = 0; i < rule->n_resources; i++) {
+        dv_str resource =
+            dv_str_slice(rule->resources[i], 0, dv_str_find_char(rule->resources[i], '/'));
+
+        if (dv_str_eq(resource, plural) || dv_str_eq(resource, DV_STR("*")))
+            return true;
+    }
+    return false;
+}
+
+bool dv_vap_match_is_about(const struct dv_vap_match *match, const struct dv_kind *kind)
+{
+    const struct dv_api_match_resources *value = match->value;
+
+    for (size_t i = 0; value && i < value->n_resource_rules; i++) {
+        const struct dv_api_rule *rule = &value->resource_rules[i].rule_with_operations.rule;
+
+        if (!names_resource(rule, kind->plural))
+            continue;
+        for (size_t v = 0; v < kind->n_versions; v++)
+            if (has(rule->api_groups, rule->n_api_groups, kind->versions[v].group))
+                return true;
+    }
+    return false;
+}
+
+bool dv_vap_is_exempt(const struct dv_kind *kind)
+{
+    return dv_str_eq(kind->versions->group, DV_STR(DV_ADMISSION_GROUP));
 }
