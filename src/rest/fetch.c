@@ -112,6 +112,7 @@ void dv_rest_transfer_finish(struct dv_rest_transfer *transfer)
     fetch->priv = NULL;
     fetch->done(fetch, err); /* comes last, because it may free the fetch */
     curl_slist_free_all(transfer->fields);
+    curl_slist_free_all(transfer->connect_to);
     dv_buf_fini(&transfer->body);
     dv_arena_free(transfer->arena);
     free(transfer);

@@ -43,13 +43,26 @@ bool dv_rest_request_check(const struct dv_rest_client *client,
 
 /* ---- sending it ---- */
 
+static struct curl_slist *append(struct curl_slist *list, const char *line)
+{
+    list = curl_slist_append(list, line);
+    if (!list)
+        abort(); /* out of memory */
+    return list;
+}
+
 static void add_line(struct dv_rest_transfer *transfer, const char *line)
 {
-    struct curl_slist *fields = curl_slist_append(transfer->fields, line);
+    transfer->fields = append(transfer->fields, line);
+}
 
-    if (!fields)
-        abort(); /* out of memory */
-    transfer->fields = fields;
+/* Connects to another place than the URL names: "::HOST:PORT" is for any host and port of it. */
+static void connect_elsewhere(struct dv_rest_transfer *transfer)
+{
+    dv_str line = dv_str_printf(transfer->arena, "::%.*s", DV_FMT(transfer->fetch->connect_to));
+
+    transfer->connect_to = append(NULL, dv_str_to_c(line, transfer->arena));
+    (void)curl_easy_setopt(transfer->easy, CURLOPT_CONNECT_TO, transfer->connect_to);
 }
 
 static bool has_field(const struct dv_rest_fetch *fetch, dv_str name)
@@ -152,6 +165,8 @@ void dv_rest_transfer_set_up(struct dv_rest_transfer *transfer)
     add_fields(transfer);
     (void)curl_easy_setopt(easy, CURLOPT_HTTPHEADER, transfer->fields);
     set_method(transfer);
+    if (transfer->fetch->connect_to.n > 0)
+        connect_elsewhere(transfer);
     if (curl_easy_setopt(easy, CURLOPT_URL, dv_str_to_c(url, transfer->arena)) != CURLE_OK)
         abort(); /* out of memory */
 }

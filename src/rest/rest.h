@@ -87,8 +87,8 @@ struct dv_rest_server_options {
     dv_str name;                   /* for the log */
     const struct dv_rest_tls *tls; /* copied; NULL: plain HTTP */
     /* A complete request has arrived; it lives as long as the call. A connection may have many at
-     * once (HTTP/2). The call must be answered, now
-     * or later; that the client has left meanwhile is not told. */
+     * once (HTTP/2). The call must be answered, now or later; that the client has left meanwhile is
+     * told to who asks for it (dv_rest_call_watch). */
     void (*handle)(void *ctx, struct dv_rest_call *call, const struct dv_rest_request *request);
     /* The header of a request with a body has arrived. The handler can now say whose it is
      * (dv_rest_call_vouch), since bodies have shares too. May be NULL. */
@@ -166,6 +166,11 @@ void dv_rest_call_reply_buf(struct dv_rest_call *call, unsigned status, struct d
 
 /* Returns memory that lives as long as the call. */
 struct dv_arena *dv_rest_call_arena(struct dv_rest_call *call);
+
+/* Has `gone` called when the client leaves before the call is answered, which it has to be all the
+ * same, but not from within `gone`. NULL: it is not told any more. False: the client has left
+ * already. */
+bool dv_rest_call_watch(struct dv_rest_call *call, void (*gone)(void *ctx), void *ctx);
 
 struct dv_rest_identity {
     dv_str name;          /* the certificate's CN */
@@ -292,6 +297,9 @@ struct dv_rest_fetch {
     const struct dv_rest_field *fields;
     size_t n_fields;
     dv_str body;
+    /* "10.0.0.1:8443", "[fd00::1]:443": where to connect to, in place of the host and the port in
+     * the client's URL; the server still has to be who is named there. Empty: to these. */
+    dv_str connect_to;
     /* The limit for everything from the start to the end, on the loop's clock; 0: there is none,
      * and idle_ms must be set. */
     uint64_t deadline_ms;

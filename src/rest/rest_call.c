@@ -59,6 +59,15 @@ void dv_rest_call_detach(struct dv_rest_call *call, const struct dv_err *err)
     dv_rest_call_log_end(call, 0, err);
     if (!call->is_handed) /* otherwise the handler is going to answer it */
         dv_rest_call_free(call);
+    else if (call->gone)
+        call->gone(call->gone_ctx);
+}
+
+bool dv_rest_call_watch(struct dv_rest_call *call, void (*gone)(void *ctx), void *ctx)
+{
+    call->gone = gone;
+    call->gone_ctx = ctx;
+    return call->conn && !call->conn->is_hung_up;
 }
 
 /* ---- refusing ---- */

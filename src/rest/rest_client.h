@@ -78,7 +78,8 @@ struct dv_rest_transfer {
     uint64_t start_ns;
     CURL *easy; /* NULL: libcurl does not have it */
     struct curl_slist *fields;
-    char said[CURL_ERROR_SIZE]; /* libcurl's text about what went wrong */
+    struct curl_slist *connect_to; /* NULL: what the URL says */
+    char said[CURL_ERROR_SIZE];    /* libcurl's text about what went wrong */
     struct dv_buf body;
     size_t header_bytes;
     bool has_header; /* the answer's header is complete */

@@ -361,7 +361,10 @@ static bool step(struct dv_rest_conn *conn)
         return receive(conn);
     case DV_REST_LEAVING:
         return discard(conn);
-    case DV_REST_HANDED:
+    case DV_REST_HANDED: /* who is watched does not get an answer any more, like one of a stream */
+        if (conn->is_hung_up && conn->call->gone)
+            dv_rest_conn_break(conn, DV_CANCELLED, "the client is gone");
+        return false;
     case DV_REST_TUNNELLED:
         return false;
     case DV_REST_ANSWERING:

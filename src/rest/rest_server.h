@@ -169,6 +169,8 @@ struct dv_rest_call {
     uint64_t start_ns;
     bool may_upgrade; /* the client would leave HTTP for another protocol */
     bool is_handed;
+    void (*gone)(void *ctx); /* told when the client leaves; NULL: nobody is */
+    void *gone_ctx;
     struct dv_task task; /* tells a stream's end that is known at once */
     unsigned status;
     char peer[DV_REST_PEER_BYTES];

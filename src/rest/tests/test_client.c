@@ -342,6 +342,48 @@ static void one_that_is_paused_can_be_cancelled(void **state)
     asker_close(&asker);
 }
 
+/* ---- places ---- */
+
+/* The server is who the URL says, wherever it is. */
+static void a_fetch_goes_where_it_is_told(void **state)
+{
+    static const struct {
+        const char *host; /* of the URL */
+        const char *fault;
+    } rows[] = {
+        {"localhost:1",          NULL            },
+        {"elsewhere.example:99", "does not match"},
+    };
+    struct fixture *fixture = *state;
+
+    fixture_serve(fixture);
+    for (size_t i = 0; i < DV_COUNT(rows); i++) {
+        const char *scheme = fixture->options.tls ? "https" : "http";
+        bool is_refused = fixture->options.tls && rows[i].fault;
+        struct asker asker = {.options.ca = fixture->ca.cert};
+        struct ask ask;
+
+        asker.options.base_url = dv_str_printf(fixture->arena, "%s://%s", scheme, rows[i].host);
+        asker_open(&asker, fixture);
+        for (int round = 0; round < 2; round++) {
+            ask_init(&ask, &asker, "POST", "/echo");
+            ask.fetch.body = DV_STR("to it");
+            ask.fetch.connect_to =
+                dv_str_printf(fixture->arena, "127.0.0.1:%u", (unsigned)fixture->port);
+            ask_start(&ask);
+            ask_wait(&ask);
+            if (is_refused)
+                assert_err(&ask.err, DV_UNAUTHENTICATED, rows[i].fault);
+            else
+                assert_ok(ask.err.code == DV_OK, &ask.err);
+            if (!is_refused)
+                assert_str(dv_buf_str(&ask.body), "to it");
+            ask_fini(&ask);
+        }
+        asker_close(&asker);
+    }
+}
+
 /* ---- pins ---- */
 
 static void a_server_is_known_by_its_key(void **state)
@@ -468,6 +510,7 @@ static void a_client_shows_its_certificate(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(a_fetch_goes_where_it_is_told),
         TEST(requests_are_answered),
         TEST(fields_go_both_ways),
         TEST(a_token_is_set_and_taken_back),

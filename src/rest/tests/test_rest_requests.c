@@ -402,10 +402,52 @@ static void a_client_that_goes_while_it_sends_is_forgotten(void **state)
     assert_int_equal(fixture->n_held, 0);
 }
 
+/* ---- clients that leave ---- */
+
+static void on_gone(void *ctx)
+{
+    ++*(int *)ctx;
+}
+
+static void who_waits_for_a_call_is_told_that_its_client_leaves(void **state)
+{
+    struct fixture *fixture = *state;
+    struct client client;
+    int n_gone = 0;
+
+    fixture_serve(fixture);
+    client_open(&client, fixture);
+    client_send(&client, "GET /hold HTTP/1.1\r\nHost: h\r\n\r\n");
+    wait_count(fixture, &fixture->n_held, 1);
+    assert_true(dv_rest_call_watch(fixture->held, on_gone, &n_gone));
+    settle(fixture);
+    assert_int_equal(n_gone, 0);
+    client_close(&client);
+    wait_count(fixture, &n_gone, 1);
+    assert_false(dv_rest_call_watch(fixture->held, on_gone, &n_gone)); /* it has left already */
+    dv_rest_call_reply(fixture->held, 200, DV_STR("to nobody"));
+    fixture->held = NULL;
+    settle(fixture);
+    assert_int_equal(n_gone, 1);
+    /* One that stays until it is answered is no news. */
+    client_open(&client, fixture);
+    client_send(&client, "GET /hold HTTP/1.1\r\nHost: h\r\n\r\n");
+    wait_count(fixture, &fixture->n_held, 2);
+    assert_true(dv_rest_call_watch(fixture->held, on_gone, &n_gone));
+    dv_rest_call_reply(fixture->held, 200, DV_STR("here"));
+    fixture->held = NULL;
+    client_expect_answer(&client, 200, "here");
+    client_close(&client);
+    wait_connections(fixture, 0);
+    assert_int_equal(n_gone, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_request_is_answered, fixture_start, fixture_end),
+        cmocka_unit_test_setup_teardown(who_waits_for_a_call_is_told_that_its_client_leaves,
+                                        fixture_start, fixture_end),
         cmocka_unit_test_setup_teardown(a_connection_serves_many_requests, fixture_start,
                                         fixture_end),
         cmocka_unit_test_setup_teardown(pipelined_requests_are_answered_in_order, fixture_start,
