@@ -98,22 +98,26 @@ enum dv_field_validation {
     DV_VALIDATE_IGNORE,
 };
 
-/* What is about to be written, for `judge` of a request. It is the engine's, and lent until `judge`
- * has answered, or `settled` was called. */
+/* What is about to be written, for `mutate` and `judge` of a request. It is the engine's, and lent
+ * until these have answered, or `settled` was called. */
 struct dv_judging {
     struct dv_request *request;
     const struct dv_object *old; /* NULL: nothing is stored */
     const void *value;           /* as it will be stored; NULL: the object goes */
     struct dv_arena *arena;      /* lives as long as this */
+    bool is_again; /* `mutate` is asked once more, about what has become of what it changed */
+    void *ctx;     /* of who mutates, for the second time that it is asked */
     /* Set by who judges: why it is refused; NULL: it is not. */
     const struct dv_api_status *failure;
+    /* Set by who mutates, in the arena: what is written instead of `value`; NULL: that. */
+    void *changed;
     /* To be called once, in a later turn, after an answer of DV_JUDGED_LATER. */
     void (*settled)(struct dv_judging *judging);
 };
 
 enum dv_judged {
     DV_JUDGED_NOW,   /* `failure` says how */
-    DV_JUDGED_LATER, /* it takes a while: `settled` will be called, and the name stays held */
+    DV_JUDGED_LATER, /* it takes a while: `settled` will be called */
 };
 
 /* One request, embedded in what waits for it: zeroed, filled in, and lent with all it points to
@@ -164,6 +168,13 @@ struct dv_request {
      * written, for each object of a DELETE_COLLECTION. May be NULL. Such a request is cancelled by
      * nobody. */
     enum dv_judged (*judge)(struct dv_judging *judging);
+    /* Asked like `judge`, but of what `admit` had nothing against, before it is validated: it may
+     * be changed. What was changed is held against `admit` again, and shown to `mutate` once more.
+     * May be NULL. */
+    enum dv_judged (*mutate)(struct dv_judging *judging);
+    /* What `mutate` and `judge` do later may take long: other requests for the same name go on
+     * meanwhile. When they have written, this one begins anew, a few times at most. */
+    bool lets_others_pass;
     /* Asked once more when a worker has computed the write meanwhile, by the embedded API only:
      * false refuses it with 401. May be NULL. */
     bool (*is_authentic)(struct dv_request *request);

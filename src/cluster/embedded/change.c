@@ -45,6 +45,18 @@ void *dv_change_copy(struct dv_cluster_operation *operation)
     return copy;
 }
 
+/* What was looked up for an earlier value of the operation does not count for this one. */
+static void forget_admitted(struct dv_cluster_operation *operation)
+{
+    struct dv_object **found[] = {&operation->account, &operation->class, &operation->priority};
+
+    for (size_t i = 0; i < DV_COUNT(found); i++) {
+        dv_object_unref(*found[i]);
+        *found[i] = NULL;
+    }
+    operation->takes_account = operation->takes_class = operation->takes_priority = false;
+}
+
 bool dv_change_admit(struct dv_cluster_operation *operation, const void *value)
 {
     struct dv_request *request = operation->request  ? operation->request
@@ -53,6 +65,7 @@ bool dv_change_admit(struct dv_cluster_operation *operation, const void *value)
     struct dv_problems problems = {.arena = operation->arena};
     struct dv_status_about about = dv_change_about(operation);
 
+    forget_admitted(operation);
     if (request && request->admit)
         request->admit(request, operation->entry->object, value, &problems);
     if (problems.n > 0)
@@ -70,7 +83,7 @@ bool dv_change_admit_then(struct dv_cluster_operation *operation, void *value,
                           bool (*next)(struct dv_cluster_operation *operation, void *value))
 {
     if (!operation->is_computing)
-        return dv_change_admit(operation, value) && next(operation, value);
+        return dv_change_admit(operation, value) && dv_change_mutate_then(operation, value, next);
     operation->value = value;
     operation->next = next;
     return true;
@@ -174,10 +187,10 @@ bool dv_change_commit(struct dv_cluster_operation *operation)
     const struct dv_result *result = &operation->result;
     const struct dv_api_object_meta *meta = dv_meta_of(result->value);
 
-    /* A token may have been revoked, or the namespace deleted, while a worker computed the change:
-     * both are looked at again. */
-    if (operation->work.run && operation->request && operation->request->is_authentic &&
-        !operation->request->is_authentic(operation->request))
+    /* A token may have been revoked, or the namespace deleted, while a worker computed the change
+     * or somebody else was asked about it: both are looked at again. */
+    if ((operation->work.run || operation->has_let_go) && operation->request &&
+        operation->request->is_authentic && !operation->request->is_authentic(operation->request))
         return dv_cluster_operation_fail(operation, dv_status_unauthorized(operation->arena));
     if (result->is_new && operation->work.run && kind_of(operation)->is_namespaced &&
         !dv_change_check_namespace(operation, meta->namespace, meta->name))

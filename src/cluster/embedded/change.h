@@ -43,11 +43,17 @@ void dv_change_prepare_custom(struct dv_cluster_operation *operation, void *valu
 void dv_change_check_custom(struct dv_cluster_operation *operation, const void *value,
                             const struct dv_object *old, struct dv_problems *problems);
 
-/* Asks for admission, then goes on with `next`. An operation that a worker computes is put aside
- * for that, because admission is asked on the loop. Returns what `run` of an operation returns. */
+/* Asks for admission and whether something is to be changed, then goes on with `next`. An operation
+ * that a worker computes is put aside for that, because admission is asked on the loop. Returns
+ * what `run` of an operation returns. */
 bool dv_change_admit_then(struct dv_cluster_operation *operation, void *value,
                           bool (*next)(struct dv_cluster_operation *operation, void *value));
 
+/* Asks who serves the request whether something is to be changed in what is admitted, and goes on
+ * with `next`, now or later; `value` NULL: the object goes. Returns what `run` of an operation
+ * returns. */
+bool dv_change_mutate_then(struct dv_cluster_operation *operation, void *value,
+                           bool (*next)(struct dv_cluster_operation *operation, void *value));
 /* Asks who serves the request what it says of a write that is complete and valid, once an
  * operation, and goes on with `next`, now or later; `value` NULL: the object goes. Returns what
  * `run` of an operation returns. */

@@ -129,6 +129,20 @@ bool dv_cluster_operation_answer(struct dv_cluster_operation *operation, struct 
 
 /* ---- turns ---- */
 
+/* Whether the operation holds the name or has let it go; false: it has ended. */
+static bool take_turn(struct dv_cluster_operation *operation, struct dv_entry *entry)
+{
+    bool (*resume)(struct dv_cluster_operation *) = operation->resume;
+
+    entry->operation = operation;
+    if (resume) {
+        operation->resume = NULL;
+        return resume(operation);
+    }
+    operation->stored = entry->object ? dv_object_ref(entry->object) : NULL;
+    return dv_cluster_operation_work(operation) || operation->run(operation);
+}
+
 /* Lets those who wait for the name have their turn, until one of them writes or is handed to a
  * worker. */
 static void run_waiting(struct dv_entry *entry)
@@ -136,29 +150,97 @@ static void run_waiting(struct dv_entry *entry)
     struct dv_link *link;
 
     while ((link = dv_list_shift(&entry->waiting)) != NULL) {
-        struct dv_cluster_operation *operation =
-            DV_CONTAINER(link, struct dv_cluster_operation, link);
-
         entry->n_waiting--;
-        entry->operation = operation;
-        operation->stored = entry->object ? dv_object_ref(entry->object) : NULL;
-        if (dv_cluster_operation_work(operation) || operation->run(operation))
+        if (take_turn(DV_CONTAINER(link, struct dv_cluster_operation, link), entry) &&
+            entry->operation)
             return;
         entry->operation = NULL;
     }
-    if (!entry->object)
+    if (!entry->object && entry->n_waiting == 0)
         dv_collection_drop(entry);
 }
 
 void dv_cluster_operation_worked(struct dv_cluster_operation *operation, struct dv_entry *entry,
                                  bool is_writing)
 {
-    if (is_writing)
+    if (is_writing && entry->operation)
         return;
-    if (!operation->has_ended)
+    if (!is_writing && !operation->has_ended)
         end(operation);
     entry->operation = NULL;
     run_waiting(entry);
+}
+
+/* ---- names that are let go for a while ---- */
+
+/* An operation begins anew so often when others write meanwhile, as the reference's requests do. */
+#define N_ANEW_MAX 5u
+
+void dv_cluster_operation_let_go(struct dv_cluster_operation *operation)
+{
+    struct dv_entry *entry = operation->entry;
+
+    operation->left = entry;
+    operation->entry = NULL;
+    operation->has_let_go = true;
+    entry->n_waiting++; /* so that it stays: values refer to its texts */
+    entry->operation = NULL;
+}
+
+void dv_cluster_operation_take_again(struct dv_cluster_operation *operation,
+                                     bool (*resume)(struct dv_cluster_operation *operation))
+{
+    struct dv_entry *entry = operation->left;
+
+    operation->left = NULL;
+    operation->entry = entry;
+    operation->resume = resume;
+    dv_list_push(&entry->waiting, &operation->link);
+    if (!entry->operation)
+        run_waiting(entry);
+}
+
+bool dv_cluster_operation_is_late(const struct dv_cluster_operation *operation)
+{
+    const struct dv_object *now = operation->entry->object;
+    const struct dv_object *then = operation->stored;
+
+    return now && then ? now->version != then->version : now != then;
+}
+
+/* Gives back what was found out in an attempt. */
+static void forget_attempt(struct dv_cluster_operation *operation)
+{
+    struct dv_object **found[] = {&operation->stored,   &operation->namespace,
+                                  &operation->account,  &operation->class,
+                                  &operation->priority, &operation->result.made};
+
+    for (size_t i = 0; i < DV_COUNT(found); i++) {
+        dv_object_unref(*found[i]);
+        *found[i] = NULL;
+    }
+    dv_buf_fini(&operation->result.row);
+    operation->result = (struct dv_result){0};
+    operation->managed = NULL;
+    operation->warnings = NULL;
+    operation->n_warnings = 0;
+    operation->is_judged = false;
+}
+
+bool dv_cluster_operation_again(struct dv_cluster_operation *operation)
+{
+    struct dv_entry *entry = operation->entry;
+    const struct dv_status_about about = {.kind = entry->collection->kind,
+                                          .name = dv_entry_name(entry)};
+
+    if (++operation->n_tries >= N_ANEW_MAX)
+        return dv_cluster_operation_fail(
+            operation, dv_status_conflict(&about, operation->arena,
+                                          "the object has been modified; please apply your "
+                                          "changes to the latest version and try again"));
+    forget_attempt(operation);
+    operation->stored = entry->object ? dv_object_ref(entry->object) : NULL;
+    return dv_cluster_operation_work(operation) || operation->run(operation);
 }
 
 struct dv_time dv_cluster_operation_now(const struct dv_cluster_operation *operation)

@@ -61,6 +61,7 @@ struct dv_cluster_operation {
     /* Its place in the list of those that wait for the name, or of those that are told next. */
     struct dv_link link;
     struct dv_entry *entry; /* the name that it waits for or holds; NULL: none */
+    struct dv_entry *left;  /* the name that it has let go, and will wait for again */
     /* What was stored when its turn came; a reference, so that entry->object has its value while
      * the name is held; NULL: nothing. */
     struct dv_object *stored;
@@ -70,6 +71,10 @@ struct dv_cluster_operation {
      * not count: the end, or what is to be admitted or written, is noted in the operation, and
      * on_computed of cluster_work.c goes on with that on the loop. */
     bool (*run)(struct dv_cluster_operation *operation);
+    /* Instead of `run`, when it has the name again that it had let go (cluster_judge.c). */
+    bool (*resume)(struct dv_cluster_operation *operation);
+    unsigned n_tries; /* how often it has begun anew, because others had written meanwhile */
+    bool has_let_go;
     /* For the engine's own operations; NULL: nobody waits for it. */
     void (*done)(struct dv_cluster_operation *operation);
     void *ctx; /* for `done` */
@@ -107,9 +112,11 @@ struct dv_cluster_operation {
     dv_str sent_version;
     struct dv_result result;
 
-    /* What who serves the request says of the write (cluster_judge.c), and what follows then. */
+    /* What who serves the request says of the write (cluster_judge.c), what is done with that, and
+     * what follows when there is nothing more to ask. */
     struct dv_judging judging;
     bool (*judged)(struct dv_cluster_operation *operation, void *value);
+    bool (*answered)(struct dv_cluster_operation *operation, void *value);
     bool is_judged; /* it was asked, and has no objection */
 
     struct dv_step steps[DV_CLUSTER_OPERATION_N_STEPS];
@@ -151,6 +158,20 @@ bool dv_cluster_operation_work(struct dv_cluster_operation *operation);
  * ends now. */
 void dv_cluster_operation_worked(struct dv_cluster_operation *operation, struct dv_entry *entry,
                                  bool is_writing);
+/* cluster_work.c: goes on with `next`, on a worker when the operation is computed by one. Returns
+ * what `run` returns. */
+bool dv_cluster_operation_compute(struct dv_cluster_operation *operation, void *value,
+                                  bool (*next)(struct dv_cluster_operation *operation,
+                                               void *value));
+/* Lets the name go, from within `run`, which has to return true then: others have their turn. */
+void dv_cluster_operation_let_go(struct dv_cluster_operation *operation);
+/* Waits for the name that was let go, and goes on with `resume`. */
+void dv_cluster_operation_take_again(struct dv_cluster_operation *operation,
+                                     bool (*resume)(struct dv_cluster_operation *operation));
+/* Whether others have written since the operation had its turn first. */
+bool dv_cluster_operation_is_late(const struct dv_cluster_operation *operation);
+/* Begins anew with what is stored now. Returns what `run` returns. */
+bool dv_cluster_operation_again(struct dv_cluster_operation *operation);
 /* Takes the operation out of the list that it waits in: nothing has happened yet. */
 void dv_cluster_operation_leave(struct dv_cluster_operation *operation);
 bool dv_cluster_operation_is_waiting(const struct dv_cluster_operation *operation);

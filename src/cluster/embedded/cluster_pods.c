@@ -139,6 +139,11 @@ bool dv_cluster_pod_bind(struct dv_cluster_operation *operation)
 
 /* ---- eviction ---- */
 
+static bool evict_mutated(struct dv_cluster_operation *operation, void *pod)
+{
+    return dv_change_judge_then(operation, pod, dv_delete_value);
+}
+
 bool dv_cluster_pod_evict(struct dv_cluster_operation *operation)
 {
     const struct dv_api_eviction *eviction = operation->request->value;
@@ -163,5 +168,5 @@ bool dv_cluster_pod_evict(struct dv_cluster_operation *operation)
                                                      .status = DV_STR("True"),
                                                      .reason = DV_STR("EvictionByEvictionAPI"),
                                                      .message = DV_STR("Eviction API: evicting")});
-    return dv_change_judge_then(operation, pod, dv_delete_value);
+    return dv_change_mutate_then(operation, pod, evict_mutated);
 }

@@ -53,24 +53,36 @@ static bool compute_next(struct dv_cluster_operation *operation)
     return true;
 }
 
+bool dv_cluster_operation_compute(struct dv_cluster_operation *operation, void *value,
+                                  bool (*next)(struct dv_cluster_operation *operation, void *value))
+{
+    if (!operation->work.run)
+        return next(operation, value);
+    operation->value = value;
+    operation->next = next;
+    return compute_next(operation);
+}
+
 static void on_computed(struct dv_work *work, const struct dv_err *err)
 {
     struct dv_cluster_operation *operation = DV_CONTAINER(work, struct dv_cluster_operation, work);
     struct dv_entry *entry = operation->entry;
     struct dv_object *answer = operation->answer;
+    bool (*next)(struct dv_cluster_operation *, void *) = operation->next;
     bool is_writing = false;
 
     (void)err; /* the job cannot fail: nobody cancels it */
     operation->is_computing = false;
     operation->answer = NULL;
+    operation->next = NULL;
     if (operation->is_given_up)
         (void)dv_cluster_operation_fail(operation, dv_status_new(499, DV_STR_NONE, operation->arena,
                                                                  "the request was cancelled"));
     else if (answer)
         operation->object = dv_object_ref(answer);
-    else if (operation->next && dv_change_admit(operation, operation->value))
-        is_writing = compute_next(operation);
-    else if (!operation->next && !operation->failure)
+    else if (next)
+        is_writing = dv_change_admit_then(operation, operation->value, next);
+    else if (!operation->failure)
         is_writing = dv_change_commit(operation);
     dv_cluster_operation_worked(operation, entry, is_writing);
 }

@@ -46,18 +46,19 @@ dv_str dv_generate_name(dv_str prefix, struct dv_arena *arena)
 }
 
 /* Records what the manager of the request owns: what it sent, with the API's defaults; not what the
- * server adds, nor the status, which this endpoint does not write. */
-static void own_fields(struct dv_cluster_operation *operation, const void *value,
-                       struct dv_managed_fields *managed)
+ * server and webhooks add, nor the status, which this endpoint does not write. */
+static void own_fields(struct dv_cluster_operation *operation, const void *value)
 {
+    struct dv_managed_fields *managed = DV_NEW(operation->arena, struct dv_managed_fields);
     const struct dv_api_version *version = dv_update_version(operation);
     struct dv_manager manager = dv_update_manager(operation);
     const struct dv_managed_fields none = {0};
 
     dv_apply_update(version->message, NULL, value, &none, &manager, operation->arena, managed);
+    operation->managed = managed;
 }
 
-static bool fail_existing(struct dv_cluster_operation *operation)
+bool dv_create_fail_existing(struct dv_cluster_operation *operation)
 {
     struct dv_status_about about = dv_change_about(operation);
     struct dv_api_status *failure = dv_status_already_exists(&about, operation->arena);
@@ -83,11 +84,8 @@ static bool create_admitted(struct dv_cluster_operation *operation, void *value)
                                        .value = value};
     struct dv_managed_fields owned = {0};
 
-    dv_change_dedup_owners(operation, value);
     if (operation->managed)
         owned = *operation->managed;
-    else if (!operation->request->is_untracked)
-        own_fields(operation, value, &owned);
     if (operation->takes_account)
         dv_account_apply(operation, value);
     if (!dv_priority_apply(operation, value) || !dv_runtime_class_apply(operation, value))
@@ -109,7 +107,7 @@ static bool create_admitted(struct dv_cluster_operation *operation, void *value)
             operation, dv_status_new(500, DV_STR_NONE, operation->arena,
                                      "resourceVersion should not be set on objects to be created"));
     if (operation->entry->object)
-        return fail_existing(operation);
+        return dv_create_fail_existing(operation);
     dv_managed_fields_pack(kind, owned.v, owned.n, operation->arena);
     meta->managed_fields = owned.v;
     meta->n_managed_fields = owned.n;
@@ -133,8 +131,12 @@ bool dv_create_value(struct dv_cluster_operation *operation, void *value,
     meta->resource_version = DV_STR_NONE;
     meta->managed_fields = NULL;
     meta->n_managed_fields = 0;
-    return dv_change_default(operation, value) &&
-           dv_change_admit_then(operation, value, create_admitted);
+    if (!dv_change_default(operation, value))
+        return false;
+    dv_change_dedup_owners(operation, value);
+    if (!managed && !operation->request->is_untracked)
+        own_fields(operation, value);
+    return dv_change_admit_then(operation, value, create_admitted);
 }
 
 static bool run(struct dv_cluster_operation *operation)

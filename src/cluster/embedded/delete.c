@@ -310,6 +310,12 @@ static bool delete_judged(struct dv_cluster_operation *operation, void *value)
     return dv_delete_value(operation, dv_change_copy(operation));
 }
 
+/* There is nothing in a deletion that could have been changed. */
+static bool delete_mutated(struct dv_cluster_operation *operation, void *value)
+{
+    return dv_change_judge_then(operation, value, delete_judged);
+}
+
 bool dv_delete_run(struct dv_cluster_operation *operation)
 {
     struct dv_status_about about = dv_change_about(operation);
@@ -324,5 +330,5 @@ bool dv_delete_run(struct dv_cluster_operation *operation)
      * it. */
     if (!dv_change_admit(operation, NULL) || !dv_delete_check_preconditions(operation))
         return false;
-    return dv_change_judge_then(operation, NULL, delete_judged);
+    return dv_change_mutate_then(operation, NULL, delete_mutated);
 }

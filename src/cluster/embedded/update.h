@@ -14,6 +14,8 @@ struct dv_cluster_operation;
 /* Starts CREATE: makes an object of the request's value, under the name of the request or of the
  * value. */
 void dv_create_start(struct dv_cluster_operation *operation);
+/* Fails the operation because there is an object of that name. Returns false. */
+bool dv_create_fail_existing(struct dv_cluster_operation *operation);
 /* Makes a name with random letters after the prefix, as for generateName, in `arena`. */
 dv_str dv_generate_name(dv_str prefix, struct dv_arena *arena);
 /* Creates an object from `value`, to which defaults are still added, under the name that is held.

@@ -29,7 +29,7 @@ struct dv_entry {
     struct dv_object *object;               /* that is durable, maybe packed; NULL: none */
     struct dv_cluster_operation *operation; /* that looks at it or writes it now; NULL: none */
     struct dv_list waiting;                 /* of operations, for their turn */
-    uint32_t n_waiting;
+    uint32_t n_waiting;   /* these, and those that have let the name go and will come back */
     uint16_t n_namespace; /* bytes of the namespace; 0: none */
     uint16_t n_key;
     struct dv_dependence *owners; /* see object_owners.h */
