@@ -142,7 +142,7 @@ static void look_at_defaults(struct dv_kube *kube)
 
 bool dv_kube_is_settled(const struct dv_kube *kube)
 {
-    return kube->has_defaults && dv_kube_has_policies(kube);
+    return kube->has_defaults && dv_kube_has_policies(kube) && dv_kube_has_webhooks(kube);
 }
 
 /* ---- the index ---- */

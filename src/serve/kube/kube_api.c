@@ -113,6 +113,7 @@ struct dv_kube *dv_kube_open(const struct dv_kube_options *options)
     dv_kube_open_quota(kube);
     dv_kube_open_access(kube);
     dv_kube_open_policies(kube);
+    dv_kube_open_webhooks(kube);
     dv_embedded_set_token_maker(options->embedded, dv_kube_make_own_token, kube);
     dv_embedded_set_reviewer(options->embedded, dv_kube_review_own, kube);
     return kube;
@@ -131,6 +132,7 @@ static void close_if_idle(struct dv_task *task)
     dv_quota_free(kube->quota);
     dv_access_free(kube->access);
     dv_vap_free(kube->vap);
+    dv_kube_free_webhooks(kube);
     dv_watch_shares_fini(&kube->watch_shares);
     dv_timer_cancel(&kube->cache_age);
     dv_event_cache_free(kube->cache);
@@ -160,6 +162,7 @@ void dv_kube_close(struct dv_kube *kube, dv_closed_fn *closed, void *ctx)
     dv_kube_close_quota(kube);
     dv_kube_close_access(kube);
     dv_kube_close_policies(kube);
+    dv_kube_close_webhooks(kube);
     if (!kube->n_calls)
         dv_task_post(&kube->close_task, kube->options.loop, close_if_idle);
 }
@@ -440,8 +443,8 @@ static bool check_method(struct dv_kube_call *call)
 }
 
 /* Refuses a `timeout` that is no duration, as the reference does even before it knows who asks.
- * What it says is not needed: no answer here takes as long as anybody waits. A watch has no such
- * limit. */
+ * What it says counts for webhooks alone: no other answer takes as long as anybody waits. A watch has
+ * no such limit. */
 static bool check_timeout(struct dv_kube_call *call)
 {
     struct dv_api_status *failure;

@@ -16,6 +16,7 @@
 #include "resource/resource.h"
 #include "serve/auth.h"
 #include "serve/auth/quota.h"
+#include "serve/kube/kube_hook_call.h"
 #include "serve/kube/kube_watch_share.h"
 #include "serve/kube_api.h"
 #include "serve/wire/kube_accept.h"
@@ -23,6 +24,7 @@
 #include "serve/wire/kube_query.h"
 #include "serve/wire/kube_render.h"
 #include "serve/wire/kube_route.h"
+#include "webhook/webhook.h"
 
 struct dv_access;
 struct dv_api_resource_slice;
@@ -55,6 +57,9 @@ struct dv_vap;
 /* The number of kinds of admission policies: policies, and what binds them. */
 #define DV_KUBE_POLICY_KINDS 2u
 
+/* The number of kinds of webhook configurations. */
+#define DV_KUBE_WEBHOOK_KINDS 2u
+
 /* The length of dv_rest_random_token. */
 #define DV_KUBE_SECRET_BYTES 43u
 
@@ -81,6 +86,12 @@ struct dv_kube {
     struct dv_view *access_views[DV_KUBE_ACCESS_KINDS];
     struct dv_vap *vap; /* the admission policies that there are */
     struct dv_view *policy_views[DV_KUBE_POLICY_KINDS];
+    struct dv_webhooks *webhooks; /* the admission webhooks that there are */
+    struct dv_view *webhook_views[DV_KUBE_WEBHOOK_KINDS];
+    struct dv_list chains; /* writes that wait for webhooks, and how many bytes they are */
+    size_t n_chains;
+    size_t chains_bytes;
+    struct dv_hook_clients hook_clients;
     struct dv_kube_defaults *defaults; /* those that are being made; NULL: none */
     struct dv_timer defaults_again;
     bool has_defaults;  /* those that always exist have been made */
@@ -275,10 +286,28 @@ void dv_kube_open_policies(struct dv_kube *kube);
 void dv_kube_close_policies(struct dv_kube *kube);
 /* Whether all policies that there are have been seen. */
 bool dv_kube_has_policies(const struct dv_kube *kube);
-/* Is `judge` of requests to the engine (cluster.h), whose `ctx` is the call. */
+
+/* ---- admission webhooks ---- */
+
+/* Keeps the index of webhooks current. */
+void dv_kube_open_webhooks(struct dv_kube *kube);
+/* Gives up the calls of webhooks that are under way. */
+void dv_kube_close_webhooks(struct dv_kube *kube);
+void dv_kube_free_webhooks(struct dv_kube *kube);
+/* Whether all webhooks that there are have been seen. */
+bool dv_kube_has_webhooks(const struct dv_kube *kube);
+/* Whether a webhook of the phase may be about objects of the kind. */
+bool dv_kube_has_webhooks_for(const struct dv_kube *kube, enum dv_webhook_phase phase,
+                              const struct dv_kind *kind);
+
+/* ---- who judges writes ---- */
+
+/* Are `judge` and `mutate` of requests to the engine (cluster.h), whose `ctx` is the call. */
 enum dv_judged dv_kube_judge(struct dv_judging *judging);
-/* Asks the policies about a connection to a subresource of a pod, with these options of that kind,
- * to which their kind is added; then goes on, now or later, or answers that it is refused. */
+enum dv_judged dv_kube_mutate(struct dv_judging *judging);
+/* Asks policies and webhooks about a connection to a subresource of a pod, with these options of
+ * that kind, to which their kind is added; then goes on, now or later, or answers that it is
+ * refused. */
 void dv_kube_judge_connection(struct dv_kube_call *call, dv_str kind, struct dv_json *options,
                               void (*then)(struct dv_kube_call *call, void *ctx), void *ctx);
 

@@ -131,6 +131,19 @@ static void on_written(struct dv_request *op, const struct dv_api_status *failur
         dv_kube_reply_written(call, is_new ? 201 : 200, op->object);
 }
 
+/* Webhooks are asked where there are any. The body was read for this request alone; but a request
+ * that lets others pass may have to begin anew with it. */
+static void ask_webhooks(struct dv_kube_call *call)
+{
+    struct dv_request *op = &call->op;
+
+    if (dv_kube_has_webhooks_for(call->kube, DV_WEBHOOK_MUTATES, op->kind))
+        op->mutate = dv_kube_mutate;
+    op->lets_others_pass =
+        op->mutate || dv_kube_has_webhooks_for(call->kube, DV_WEBHOOK_VALIDATES, op->kind);
+    op->gives_value = !op->lets_others_pass;
+}
+
 static void start(struct dv_kube_call *call, enum dv_verb verb,
                   const struct dv_write_options *options)
 {
@@ -151,9 +164,9 @@ static void start(struct dv_kube_call *call, enum dv_verb verb,
         op->is_dry_run = options->is_dry_run;
     }
     op->size_bytes = call->request->body.n;
-    op->gives_value = true; /* the body was read for this request alone */
     op->admit = dv_kube_admit;
     op->judge = dv_kube_judge;
+    ask_webhooks(call);
     op->is_authentic = dv_kube_is_request_authentic;
     op->ctx = call;
     if (!op->done)
