@@ -2,6 +2,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "resource/custom.h"
 #include "resource/patch.h"
 #include "resource/resource.h"
 #include "webhook/webhook.h"
@@ -33,7 +34,7 @@ void *dv_review_patch(const struct dv_kind *kind, const struct dv_api_version *v
 
     doc = dv_patch_json(doc, patch, arena, err);
     if (!doc || !dv_json_expect(doc, DV_JSON_OBJECT, err) ||
-        !dv_decode_json(version->message, doc, DV_UNKNOWN_DROP, arena, patched, NULL, err) ||
+        !dv_decode_json(version->message, doc, dv_kind_unknown(kind), arena, patched, NULL, err) ||
         !keep_identity(value, patched, err))
         return NULL;
     dv_default(kind, version, patched, now, arena);

@@ -22,7 +22,7 @@ struct config {
 struct phase {
     struct dv_map configs;           /* struct config, by name */
     DV_VEC(struct dv_webhook *) all; /* in their order */
-    bool is_about[DV_N_KINDS];
+    bool is_about[DV_KIND_CUSTOM + 1];
 };
 
 struct dv_webhooks {
@@ -161,6 +161,7 @@ static void settle(struct phase *phase)
     }
     if (phase->all.n > 0)
         qsort(phase->all.v, phase->all.n, sizeof(phase->all.v[0]), compare);
+    phase->is_about[DV_KIND_CUSTOM] = phase->all.n > 0;
     for (int id = 0; id < DV_N_KINDS; id++) {
         const struct dv_kind *kind = dv_kind((enum dv_kind_id)id);
 
@@ -209,6 +210,7 @@ void dv_webhooks_changed(struct dv_webhooks *webhooks, const struct dv_object *o
     config_free(before);
 }
 
+/* Rules name kinds that definitions make by their texts alone: each is looked at in full. */
 bool dv_webhooks_are_about(const struct dv_webhooks *webhooks, enum dv_webhook_phase phase,
                            const struct dv_kind *kind)
 {

@@ -121,7 +121,8 @@ static bool on_mutated(struct dv_cluster_operation *operation, void *value)
     if (!judging->changed)
         return dv_cluster_operation_compute(operation, value, operation->answered);
     value = judging->changed;
-    /* Only the schema knows the defaults of a kind that a definition made, and which fields it has. */
+    /* Only the schema knows the defaults of a kind that a definition made, and which fields it has.
+     */
     if (dv_kind_is_custom(operation->entry->collection->kind) &&
         !dv_change_default(operation, value))
         return false;

@@ -126,7 +126,8 @@ static bool is_about_webhooks(const struct dv_kind *kind)
 
 /* Leases must name the version that they were read in, as in the reference: two who want to lead
  * would otherwise overwrite each other. Runtime classes must, too, webhook configurations, into
- * which others write the bundles of their CAs, definitions and the objects whose kinds they make. */
+ * which others write the bundles of their CAs, definitions and the objects whose kinds they make.
+ */
 static bool needs_version(const struct dv_kind *kind)
 {
     return kind->id == DV_KIND_LEASE || kind->id == DV_KIND_RUNTIME_CLASS ||
