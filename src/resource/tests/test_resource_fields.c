@@ -238,15 +238,17 @@ static const char *random_pod(struct dice *dice)
 
 static struct dv_fields there(const struct thing *thing)
 {
-    struct dv_fields fields = dv_typed_fields(thing->message, thing->live, arena);
+    const struct dv_typed root = dv_typed_root(thing->message);
+    struct dv_fields fields = dv_typed_fields(&root, thing->live, arena);
 
-    return dv_typed_with_parents(thing->message, &fields, arena);
+    return dv_typed_with_parents(&root, &fields, arena);
 }
 
 /* What is in the document is somebody's, but for its name. */
 static void assert_all_owned(const struct thing *thing)
 {
-    struct dv_fields left = dv_typed_fields(thing->message, thing->live, arena);
+    const struct dv_typed root = dv_typed_root(thing->message);
+    struct dv_fields left = dv_typed_fields(&root, thing->live, arena);
     struct dv_fields owned = read_set("{\"f:metadata\":{\"f:name\":{}}}");
 
     for (size_t i = 0; i < thing->managed.n; i++) {
@@ -254,7 +256,7 @@ static void assert_all_owned(const struct thing *thing)
 
         owned = dv_fields_union(&owned, &fields, arena);
     }
-    owned = dv_typed_with_parents(thing->message, &owned, arena);
+    owned = dv_typed_with_parents(&root, &owned, arena);
     left = dv_fields_difference(&left, &owned, DV_FIELDS_MEMBER, arena);
     if (!dv_fields_is_empty(&left))
         fail_msg("nobody owns %.*s of %.*s", DV_FMT(dv_fields_print(&left, arena)),
@@ -279,8 +281,9 @@ static void assert_all_there(const struct thing *thing)
 /* Merged into what there is, the configuration changes nothing. */
 static void assert_applied(const struct thing *thing, const char *config)
 {
-    struct dv_json *merged = dv_typed_merge(thing->message, thing->live, parse_yaml(config), arena);
-    struct dv_fields changes = dv_typed_compare(thing->message, thing->live, merged, arena);
+    const struct dv_typed root = dv_typed_root(thing->message);
+    struct dv_json *merged = dv_typed_merge(&root, thing->live, parse_yaml(config), arena);
+    struct dv_fields changes = dv_typed_compare(&root, thing->live, merged, arena);
 
     changes = dv_fields_only(&changes, DV_FIELDS_ADDED | DV_FIELDS_MODIFIED, arena);
     if (!dv_fields_is_empty(&changes))
