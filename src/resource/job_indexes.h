@@ -3,7 +3,6 @@
 #define DV_RESOURCE_JOB_INDEXES_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/str.h"

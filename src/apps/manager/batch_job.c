@@ -9,7 +9,6 @@
 #include "apps/plan/job_plan.h"
 #include "base/arena.h"
 #include "base/clock.h"
-#include "base/defs.h"
 #include "base/map.h"
 #include "base/str.h"
 #include "cluster/cluster.h"

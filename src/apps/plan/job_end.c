@@ -2,7 +2,6 @@
  * successes. */
 #include "apps/plan/apps_plan.h"
 #include "apps/plan/job_state.h"
-#include "base/arena.h"
 #include "base/defs.h"
 #include "base/str.h"
 #include "resource/resource.h"

@@ -5,7 +5,6 @@
 #include "apps/plan/job_state.h"
 #include "apps/plan/replica_set.h"
 #include "base/arena.h"
-#include "base/num.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "resource/resource.h"

@@ -6,7 +6,6 @@
 
 #include "apps/plan/apps_plan.h"
 #include "apps/plan/job_state.h"
-#include "base/arena.h"
 #include "base/str.h"
 #include "resource/resource.h"
 

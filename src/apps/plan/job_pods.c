@@ -4,7 +4,6 @@
 #include "apps/plan/apps_plan.h"
 #include "apps/plan/job_state.h"
 #include "apps/plan/pod_state.h"
-#include "base/arena.h"
 #include "base/num.h"
 #include "base/str.h"
 #include "resource/resource.h"

@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "base/arena.h"
 #include "base/str.h"
 #include "resource/resource.h"
 

@@ -9,7 +9,6 @@
 #include "base/arena.h"
 #include "base/defs.h"
 #include "cluster/cluster.h"
-#include "resource/job_indexes.h"
 #include "resource/resource.h"
 #include "support/api.h"
 #include "support/api_front.h"

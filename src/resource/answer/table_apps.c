@@ -3,9 +3,7 @@
 
 #include <inttypes.h>
 #include <stdbool.h>
-#include <stdint.h>
 
-#include "base/arena.h"
 #include "base/ascii.h"
 #include "base/buf.h"
 #include "base/defs.h"

@@ -1,6 +1,5 @@
 #include "resource/job_indexes.h"
 
-#include "base/arena.h"
 #include "base/buf.h"
 #include "base/defs.h"
 #include "base/num.h"

@@ -1,7 +1,6 @@
 /* test_resource_fields.c - sets of fields, and whose they are whatever is applied. */
 #include "test_resource_patch.h"
 
-#include "base/err.h"
 #include "resource/patch.h"
 #include "resource/patch/field_set.h"
 #include "resource/patch/typed.h"

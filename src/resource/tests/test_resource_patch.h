@@ -5,7 +5,6 @@
 
 #include "support/dvtest.h"
 
-#include "base/arena.h"
 #include "base/buf.h"
 #include "resource/patch.h"
 #include "resource/resource.h"
