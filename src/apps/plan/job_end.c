@@ -6,6 +6,9 @@
 #include "base/str.h"
 #include "resource/resource.h"
 
+/* Any number of seconds may be written; more than this no clock reaches. */
+#define DEADLINE_MAX_S INT64_C(1000000000000)
+
 static const struct dv_api_job_condition *find_true(const struct dv_api_job *job, dv_str type)
 {
     for (size_t i = 0; i < job->status.n_conditions; i++)
@@ -96,6 +99,7 @@ static void look_for_limits(struct dv_job_state *state)
     const struct dv_api_job_spec *spec = &state->job->spec;
     struct dv_time start = state->job->status.start_time;
     struct dv_time now = state->input->now;
+    int64_t limit_s;
     int64_t left_s;
 
     if (state->n_failed > *spec->backoff_limit || is_over_restarts(state)) {
@@ -104,8 +108,9 @@ static void look_for_limits(struct dv_job_state *state)
     }
     if (!spec->active_deadline_seconds || state->is_suspended)
         return;
-    left_s = start.is_set ? *spec->active_deadline_seconds - (now.seconds - start.seconds)
-                          : *spec->active_deadline_seconds;
+    limit_s = *spec->active_deadline_seconds < DEADLINE_MAX_S ? *spec->active_deadline_seconds
+                                                              : DEADLINE_MAX_S;
+    left_s = start.is_set ? limit_s - (now.seconds - start.seconds) : limit_s;
     if (start.is_set && left_s <= 0)
         fail(state, "DeadlineExceeded", "Job was active longer than specified deadline");
     else if (left_s > 0 && left_s < INT32_MAX)

@@ -269,6 +269,8 @@ static void ends_in_steps(void **state)
          "conditions: [{type: Complete, status: 'True', lastTransitionTime: "
          "'1970-01-12T13:46:30Z'}]",                                                                           "S",      "xj"                                 },
         {", managedBy: a.b/c",                                            "",                                  "R S",    ""                                   },
+        {", activeDeadlineSeconds: 9223372036854775807",                  "startTime: '2999-01-01T00:00:00Z'", "R",
+         "status 0/0+0/0"                                                                                                                                     },
     };
 
     check(rows, DV_COUNT(rows), *state);
