@@ -6,7 +6,8 @@ import gzip
 import json
 
 from kubepb import MEDIA_TYPE, TYPES, make, unwrap, wrap
-from servers import CORE
+from procs import until
+from servers import CORE, PATIENCE_S
 
 APPLY = "application/apply-patch+yaml"
 SECRETS = f"{CORE}/namespaces/default/secrets"
@@ -187,6 +188,13 @@ def test_a_chart_is_installed_again_and_removed(api):
         api.refused(404, "GET", f"{path}/drv")  # helm asks whose it is
         assert apply(api, path, body)["kind"] == body["kind"]
     before = {}
+    # The server itself writes two statuses, soon after the objects came.
+    policy = f"{ADMISSION}/validatingadmissionpolicies/drv"
+    quota = f"{CORE}/namespaces/default/resourcequotas/drv"
+    until(lambda: "observedGeneration" in api.must("GET", policy).get("status", {}), PATIENCE_S,
+          "the policy is compiled")
+    until(lambda: "used" in api.must("GET", quota).get("status", {}), PATIENCE_S,
+          "what the quota is for is counted")
     for path, body in chart():
         found = api.must("GET", f"{path}/drv")
         assert found["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "Helm"
