@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """What tools/telling says and leaves."""
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -19,12 +20,13 @@ def tell(*words):
 
 class Telling(unittest.TestCase):
     def test_a_long_command_is_told_of(self):
-        done = tell("the build", "-", "sh", "-c", "echo begun; sleep 1.7; echo done; exit 3")
+        done = tell("the build", "-", "sh", "-c", "echo begun; sleep 2.5; echo done; exit 3")
         lines = done.stdout.splitlines()
         self.assertEqual((done.returncode, lines[0], lines[-1]), (3, "begun", "done"))
         self.assertGreater(len(lines), 3)
-        self.assertRegex(lines[1], r"^    still at it: the build \(\d s\)$")
-        self.assertEqual(lines[-2], "    still at it: the build (1 s)")
+        told = [re.fullmatch(r"    still at it: the build \((\d+) s\)", line) for line in lines[1:-1]]
+        self.assertTrue(all(told), lines)
+        self.assertGreaterEqual(int(told[-1].group(1)), 1)  # the seconds count
 
     def test_a_log_has_what_the_command_prints_and_nothing_else(self):
         with tempfile.NamedTemporaryFile("r") as log:
