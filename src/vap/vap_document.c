@@ -1,7 +1,6 @@
 #include "vap/vap_document.h"
 
 #include "base/str.h"
-#include "cel/cel_policy.h"
 #include "resource/cel_document.h"
 #include "resource/resource.h"
 #include "vap/vap.h"

@@ -8,7 +8,6 @@
  * that another one has. Definitions are few. */
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
 #include "base/arena.h"
@@ -16,6 +15,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "cluster/cluster.h"
 #include "cluster/embedded.h"
 #include "cluster/embedded/change.h"
 #include "cluster/embedded/cluster_operation.h"
@@ -23,11 +23,11 @@
 #include "cluster/embedded/engine.h"
 #include "cluster/objects/collection.h"
 #include "cluster/objects/custom_kinds.h"
+#include "cluster/shared/cluster_names.h"
 #include "loop/loop.h"
 #include "resource/custom.h"
 #include "resource/object_pool.h"
 #include "resource/resource.h"
-#include "resource/status.h"
 #include "resource/validate.h"
 
 typedef struct dv_api_custom_resource_definition definition_t;

@@ -17,7 +17,6 @@
 #include "cluster/embedded/engine.h"
 #include "cluster/objects/collection.h"
 #include "loop/loop.h"
-#include "resource/resource.h"
 
 /* How many objects are written at a time: enough to fill a commit. */
 #define N_RUNNING_MAX 512u

@@ -21,6 +21,7 @@
 #include "cluster/objects/history.h"
 #include "cluster/objects/object_owners.h"
 #include "loop/loop.h"
+#include "resource/custom.h"
 #include "resource/object_pool.h"
 #include "resource/prepare.h"
 #include "resource/resource.h"

@@ -12,6 +12,7 @@
 #include "cluster/embedded/namespace_quota.h"
 #include "cluster/objects/history.h"
 #include "loop/loop.h"
+#include "resource/custom.h"
 #include "resource/object_pool.h"
 #include "resource/resource.h"
 #include "resource/status.h"

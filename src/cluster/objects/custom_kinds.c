@@ -4,8 +4,6 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/defs.h"
-#include "base/num.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "cluster/objects/collection.h"
@@ -38,8 +36,9 @@ void dv_custom_kinds_fini(struct dv_custom_kinds *kinds)
     *kinds = (struct dv_custom_kinds){0};
 }
 
-struct dv_custom_kind *dv_custom_kinds_find(const struct dv_custom_kinds *kinds, dv_str full_name,
-                                            dv_str kind_name, bool is_namespaced)
+/* The kind that a definition of that name makes, "plural.group". */
+static struct dv_custom_kind *find(const struct dv_custom_kinds *kinds, dv_str full_name,
+                                   dv_str kind_name, bool is_namespaced)
 {
     for (size_t i = 0; i < kinds->n; i++)
         if (dv_str_eq(kinds->v[i]->full_name, full_name) &&
@@ -108,8 +107,8 @@ dv_custom_kinds_take(struct dv_custom_kinds *kinds,
                      size_t n_history_max, uint64_t floor)
 {
     struct dv_custom_kind *made =
-        dv_custom_kinds_find(kinds, definition->metadata.name, definition->spec.names.kind,
-                             dv_str_eq(definition->spec.scope, DV_STR("Namespaced")));
+        find(kinds, definition->metadata.name, definition->spec.names.kind,
+             dv_str_eq(definition->spec.scope, DV_STR("Namespaced")));
 
     if (made)
         return made;

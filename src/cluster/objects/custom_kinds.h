@@ -11,7 +11,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/defs.h"
 #include "base/str.h"
 #include "cluster/objects/collection.h"
 #include "resource/custom.h"
@@ -55,12 +54,8 @@ dv_str dv_custom_key_of(const struct dv_kind *kind, struct dv_arena *arena);
 void dv_custom_kinds_init(struct dv_custom_kinds *kinds);
 void dv_custom_kinds_fini(struct dv_custom_kinds *kinds);
 
-/* The kind that a definition of that name makes, "plural.group"; NULL: there is none of that scope
- * and name. */
-struct dv_custom_kind *dv_custom_kinds_find(const struct dv_custom_kinds *kinds, dv_str full_name,
-                                            dv_str kind_name, bool is_namespaced);
-/* Like dv_custom_kinds_find, but makes it when there is none, without history: nothing is known of
- * the time up to `floor`. NULL: there are too many. */
+/* The kind that a definition makes, by its names and scope; made when there is none, without
+ * history: nothing is known of the time up to `floor`. NULL: there are too many. */
 struct dv_custom_kind *
 dv_custom_kinds_take(struct dv_custom_kinds *kinds,
                      const struct dv_api_custom_resource_definition *definition,

@@ -7,7 +7,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"

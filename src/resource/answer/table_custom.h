@@ -2,6 +2,7 @@
 #ifndef DV_RESOURCE_TABLE_CUSTOM_H
 #define DV_RESOURCE_TABLE_CUSTOM_H
 
+#include "base/str.h"
 #include "resource/values.h"
 
 struct dv_arena;

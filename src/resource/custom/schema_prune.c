@@ -70,17 +70,15 @@ static void add_member(const struct pruning *pruning, const struct dv_structural
     dv_str name = dv_json_key(member);
     const struct place place = {.up = up, .name = name};
     const struct dv_structural *known = dv_schema_member(schema, name);
+    bool is_kept = ((is_root || schema->is_embedded) && is_type_meta(name)) ||
+                   (!known && (schema->keeps_unknown || schema->takes_any_more));
 
-    if ((is_root || schema->is_embedded) && is_type_meta(name)) {
+    if (is_kept)
         dv_json_add(made, name, dv_json_copy(member, pruning->arena), pruning->arena);
-    } else if (known) {
-        if (!dv_json_is(member, DV_JSON_NULL) || known->is_nullable)
-            dv_json_add(made, name, prune(pruning, known, member, &place, false), pruning->arena);
-    } else if (schema->keeps_unknown || schema->takes_any_more) {
-        dv_json_add(made, name, dv_json_copy(member, pruning->arena), pruning->arena);
-    } else {
+    else if (!known)
         note(pruning, &place);
-    }
+    else if (!dv_json_is(member, DV_JSON_NULL) || known->is_nullable)
+        dv_json_add(made, name, prune(pruning, known, member, &place, false), pruning->arena);
 }
 
 static void add_defaults(const struct pruning *pruning, const struct dv_structural *schema,
