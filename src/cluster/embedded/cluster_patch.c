@@ -273,10 +273,11 @@ static void drop(struct dv_json *object, dv_str key)
 static struct dv_json *strip_config(struct dv_cluster_operation *operation)
 {
     struct dv_json *config = dv_json_copy(operation->request->patch, operation->arena);
+    const struct dv_custom_version *custom = dv_change_version(operation);
     enum dv_kind_id id = operation->request->kind->id;
 
     if (operation->request->subresource != DV_SUB_STATUS) {
-        if (operation->request->kind->has_status)
+        if (custom ? custom->has_status : operation->request->kind->has_status)
             drop(config, DV_STR("status"));
         return config;
     }

@@ -306,6 +306,36 @@ def test_a_definition_goes_after_its_objects(api):
     assert api.must("GET", DOMAINS)["items"] == []
 
 
+def test_a_definition_that_is_taken_away_by_force_takes_its_objects_along(api):
+    name = define(api, DOMAIN)["metadata"]["name"]
+    held = domain("b")
+    held["metadata"]["finalizers"] = ["example.com/held"]
+    api.must("POST", DOMAINS, held)
+    api.must("DELETE", f"{DEFINITIONS}/{name}")
+    wait_for(lambda: api.must("GET", f"{DOMAINS}/b")["metadata"].get("deletionTimestamp"))
+    api.must("PATCH", f"{DEFINITIONS}/{name}", {"metadata": {"finalizers": None}},
+             Content_Type="application/merge-patch+json")
+    wait_for(lambda: status_of(api, DOMAINS) == 404)
+    define(api, DOMAIN)
+    wait_for(lambda: api.must("GET", DOMAINS)["items"] == [])
+    api.must("POST", DOMAINS, domain("b"))
+
+
+def test_objects_are_found_by_labels_and_names(api):
+    define(api, DOMAIN)
+    for name in ("a", "b"):
+        made = domain(name)
+        made["metadata"]["labels"] = {"is": name}
+        api.must("POST", DOMAINS, made)
+    time.sleep(1.5)  # unused objects are packed by then
+    for query in ("labelSelector=is%3Db", "fieldSelector=metadata.name%3Db"):
+        assert [o["metadata"]["name"] for o in api.must("GET", f"{DOMAINS}?{query}")["items"]] == ["b"]
+    status, _ = api.ask("GET", f"{DOMAINS}?fieldSelector=spec.numNodes%3D2")
+    assert status == 400
+    api.must("DELETE", f"{DOMAINS}?labelSelector=is%3Da")
+    assert [o["spec"]["numNodes"] for o in api.must("GET", DOMAINS)["items"]] == [2]
+
+
 def test_a_watch_tells_objects_and_ends_with_the_definition(api):
     made = define(api, DOMAIN)
     version = api.must("GET", DOMAINS)["metadata"]["resourceVersion"]
@@ -431,8 +461,9 @@ def test_definitions_and_objects_survive_kills(procs, short_dir, requests_to):
     for i in range(5):
         proc, api = start()
         wait_for(lambda api=api: established(api, DOMAIN["metadata"]["name"]))
-        names = [o["metadata"]["name"] for o in api.must("GET", DOMAINS)["items"]]
-        assert names == [f"d{k}" for k in range(i)]
+        items = api.must("GET", DOMAINS)["items"]
+        assert [o["metadata"]["name"] for o in items] == [f"d{k}" for k in range(i)]
+        assert all(o["spec"]["channel"]["allocationMode"] == "Single" for o in items)
         made = api.must("POST", DOMAINS, domain(f"d{i}"))
         assert made["metadata"]["uid"]
         proc.kill()
