@@ -60,6 +60,7 @@ struct dv_custom {
     uint32_t n_refs;
     dv_str uid; /* of the definition, and its generation: what has been compiled */
     int64_t generation;
+    uint64_t since; /* its version when it was: older objects were written by another schema */
     dv_str group;
     const struct dv_api_custom_resource_definition_names *names;    /* that it is served by */
     const struct dv_api_custom_resource_definition_names *accepted; /* as its status has them */
@@ -145,6 +146,12 @@ struct dv_json *dv_custom_document(const struct dv_custom_version *version,
 /* Removes from the body what the schema does not have, and fills in defaults. */
 void dv_custom_settle(const struct dv_custom_version *version, struct dv_api_custom_object *object,
                       struct dv_arena *arena, struct dv_decode_notes *notes);
+/* The value of an object as it reads in the version: what was written by another schema lacks
+ * fields that were taken out since, and has the defaults that came. In `arena`, or the object's
+ * own. */
+const struct dv_api_custom_object *dv_custom_shown(const struct dv_object *object,
+                                                   const struct dv_custom_version *version,
+                                                   struct dv_arena *arena);
 /* Set back what the request may not change, and count the generation. */
 void dv_custom_prepare_create(const struct dv_custom_version *version,
                               struct dv_api_custom_object *object, struct dv_arena *arena);

@@ -240,6 +240,14 @@ const struct dv_custom_version *dv_change_version(const struct dv_cluster_operat
                : operation->custom->storage;
 }
 
+const void *dv_change_stored(const struct dv_cluster_operation *operation,
+                             const struct dv_object *object)
+{
+    const struct dv_custom_version *version = dv_change_version(operation);
+
+    return version ? dv_custom_shown(object, version, operation->arena) : object->value;
+}
+
 static bool fail_unknown(struct dv_cluster_operation *operation,
                          const struct dv_decode_notes *notes)
 {
@@ -310,7 +318,8 @@ void dv_change_prepare_custom(struct dv_cluster_operation *operation, void *valu
     if (!version)
         return;
     if (old)
-        dv_custom_prepare_update(version, is_status, value, old->value, operation->arena);
+        dv_custom_prepare_update(version, is_status, value, dv_change_stored(operation, old),
+                                 operation->arena);
     else
         dv_custom_prepare_create(version, value, operation->arena);
 }
@@ -331,7 +340,7 @@ void dv_change_check_custom(struct dv_cluster_operation *operation, const void *
     bool is_status = operation->request && operation->request->subresource == DV_SUB_STATUS;
 
     if (version)
-        dv_custom_check(version, value, old ? old->value : NULL, problems);
+        dv_custom_check(version, value, old ? dv_change_stored(operation, old) : NULL, problems);
     else if (kind_of(operation)->id == DV_KIND_CUSTOM_DEFINITION && !is_status)
         check_definition(value, old, problems);
 }

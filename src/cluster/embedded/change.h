@@ -33,6 +33,10 @@ void dv_change_check_admin_access(const struct dv_cluster_operation *operation,
 /* The version of its kind's definition that the request is made in. NULL: the kind is built in, the
  * definition is gone, or the version is not served any more. */
 const struct dv_custom_version *dv_change_version(const struct dv_cluster_operation *operation);
+/* The value of a stored object as the request sees it: of a custom object by the schema that there
+ * is now, which may not be the one that it was written by. */
+const void *dv_change_stored(const struct dv_cluster_operation *operation,
+                             const struct dv_object *object);
 /* Gives the value what its kind says: defaults, and for a kind that a definition made only the
  * fields that its schema has. False: the operation has failed. */
 DV_CHECKED bool dv_change_default(struct dv_cluster_operation *operation, void *value);

@@ -34,8 +34,8 @@ static struct dv_json *current(struct dv_cluster_operation *operation)
 {
     const struct dv_api_version *version = dv_update_version(operation);
 
-    return dv_encode_json(version->message, operation->entry->object->value, version,
-                          operation->request->kind->name, operation->arena);
+    return dv_encode_json(version->message, dv_change_stored(operation, operation->entry->object),
+                          version, operation->request->kind->name, operation->arena);
 }
 
 /* ---- failures ---- */

@@ -188,8 +188,8 @@ static void own_fields(struct dv_cluster_operation *operation, void *value,
     if (applied)
         after = *applied;
     else if (!dv_message_eq(old->kind->versions[0].message, value, old->value))
-        dv_apply_update(version->message, old->value, value, &before, &manager, operation->arena,
-                        &after);
+        dv_apply_update(version->message, dv_change_stored(operation, old), value, &before,
+                        &manager, operation->arena, &after);
     if (after.v != before.v) /* what is stored is packed already, and is not ours to change */
         dv_managed_fields_pack(old->kind, after.v, after.n, operation->arena);
     if (dv_managed_fields_eq(&before, &after) &&

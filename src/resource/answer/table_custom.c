@@ -97,8 +97,8 @@ void dv_table_custom(const struct dv_object *object, const struct dv_custom_vers
             continue;
         }
         if (!doc) /* with its whole metadata, because paths may lead there */
-            doc = dv_encode_json(version->api.message, object->value, &version->api,
-                                 version->custom->names->kind, arena);
+            doc = dv_encode_json(version->api.message, dv_custom_shown(object, version, arena),
+                                 &version->api, version->custom->names->kind, arena);
         if (!dv_jsonpath_first(version->paths[i], doc, arena, &found, &err))
             found = NULL; /* the path was checked when the definition was written */
         dv_json_append(cells, cell(found, version->columns[i].type, now, arena));

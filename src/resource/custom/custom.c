@@ -255,6 +255,7 @@ struct dv_custom *dv_custom_new(const struct dv_api_custom_resource_definition *
         .is_terminating = copy->metadata.deletion_timestamp.is_set,
         .n_versions = copy->spec.n_versions,
     };
+    (void)!dv_str_to_u64(copy->metadata.resource_version, &custom->since); /* 0: it has none yet */
     making.is_one_schema = has_one_schema(copy);
     versions = DV_NEW_ARRAY(arena, struct dv_custom_version, custom->n_versions);
     for (size_t i = 0; i < custom->n_versions; i++)

@@ -108,6 +108,22 @@ void dv_custom_settle(const struct dv_custom_version *version, struct dv_api_cus
     set_body(object, dv_schema_prune(version->schema, doc, true, arena, notes), arena);
 }
 
+const struct dv_api_custom_object *dv_custom_shown(const struct dv_object *object,
+                                                   const struct dv_custom_version *version,
+                                                   struct dv_arena *arena)
+{
+    const struct dv_api_custom_object *value = object->value;
+    struct dv_api_custom_object *shown;
+
+    /* Of several versions nobody knows in which one it was written. */
+    if (version->custom->n_versions == 1 && object->version > version->custom->since)
+        return value;
+    shown = DV_NEW(arena, struct dv_api_custom_object);
+    *shown = *value;
+    dv_custom_settle(version, shown, arena, NULL);
+    return shown;
+}
+
 /* ---- writes ---- */
 
 static void drop(struct dv_json *doc, dv_str name)

@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "pb/pb.h"
+#include "resource/custom.h"
 #include "resource/object_pool.h"
 #include "resource/table.h"
 #include "json/json.h"
@@ -56,6 +57,23 @@ static void add_columns(const struct dv_render *render, struct dv_buf *buf)
     dv_buf_add_char(buf, ']');
 }
 
+static bool is_custom(const struct dv_render *render)
+{
+    return dv_kind_is_custom(render->kind);
+}
+
+/* Adds an object; `has_type`: with its version and kind. */
+static void add_whole(const struct dv_render *render, const struct dv_object *object, bool has_type,
+                      struct dv_arena *arena, struct dv_buf *buf)
+{
+    const void *value = is_custom(render)
+                            ? dv_custom_shown(object, dv_custom_version_of(render->version), arena)
+                            : object->value;
+
+    dv_encode_json_text(render->version->message, value, has_type ? render->version : NULL,
+                        has_type ? render->kind->name : DV_STR_NONE, buf);
+}
+
 static void add_row(const struct dv_render *render, const struct dv_object *object,
                     struct dv_arena *arena, struct dv_buf *buf)
 {
@@ -65,8 +83,7 @@ static void add_row(const struct dv_render *render, const struct dv_object *obje
     if (dv_str_eq(render->include_object, DV_STR("None")))
         dv_buf_add_c(buf, "null");
     else if (dv_str_eq(render->include_object, DV_STR("Object")))
-        dv_encode_json_text(render->version->message, object->value, render->version,
-                            render->kind->name, buf);
+        add_whole(render, object, true, arena, buf);
     else
         add_partial(render, object->meta, buf);
     dv_buf_add_char(buf, '}');
@@ -123,8 +140,7 @@ static void add_object_json(const struct dv_render *render, const struct dv_obje
         break;
     case DV_FORM_OBJECT:
     case DV_FORM_DISCOVERY:
-        dv_encode_json_text(render->version->message, object->value, render->version,
-                            render->kind->name, buf);
+        add_whole(render, object, true, arena, buf);
         break;
     }
 }
@@ -284,8 +300,9 @@ void dv_render_list_item(const struct dv_render *render, const struct dv_object 
     if (render->rendering.form == DV_FORM_TABLE)
         add_row(render, object, arena, buf);
     else if (render->rendering.form == DV_FORM_OBJECT)
-        /* Items of a list do not name their kind, because the list does. */
-        dv_encode_json_text(render->version->message, object->value, NULL, DV_STR_NONE, buf);
+        /* Items of a list do not name their kind, because the list does; but custom objects are
+         * read by clients that know nothing else of them. */
+        add_whole(render, object, is_custom(render), arena, buf);
     else
         add_partial(render, object->meta, buf);
 }

@@ -152,6 +152,15 @@ def test_objects_that_a_stricter_schema_refuses_can_still_be_changed(api):
             "spec": {"rules": [{"name": "long"}]}})
         return status == 422
     wait_for(refuses)
+    # What is read follows the schema that there is now.
+    live = api.must("GET", f"{DEFINITIONS}/{made['metadata']['name']}")
+    rules = live["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["rules"]
+    rules["items"]["properties"]["level"] = {"type": "integer", "default": 4}
+    del rules["items"]["properties"]["labels"]
+    api.must("PUT", f"{DEFINITIONS}/{made['metadata']['name']}", live)
+    wait_for(lambda: api.must("GET", f"{RULES}/r")["spec"]["rules"] == [{"name": "long", "level": 4}])
+    listed = api.must("GET", RULES)["items"][0]
+    assert listed["spec"]["rules"][0]["level"] == 4 and listed["kind"] == "LabelRule"
     rule = api.must("GET", f"{RULES}/r")
     rule["metadata"]["labels"] = {"a": "b"}
     rule = api.must("PUT", f"{RULES}/r", rule)
