@@ -34,7 +34,7 @@ static void print_address(const struct dv_kube_call *call, struct dv_buf *buf)
 
 void dv_kube_serve_issuer(struct dv_kube_call *call)
 {
-    DV_CLEANUP(dv_buf_fini) struct dv_buf body;
+    DV_CLEANUP(dv_buf_fini) struct dv_buf body = {0};
 
     if (!is_read(call))
         return;
@@ -60,7 +60,7 @@ static bool accepts_keys(const struct dv_kube_call *call)
 
 void dv_kube_serve_keys(struct dv_kube_call *call)
 {
-    DV_CLEANUP(dv_buf_fini) struct dv_buf body;
+    DV_CLEANUP(dv_buf_fini) struct dv_buf body = {0};
 
     if (!is_read(call))
         return;

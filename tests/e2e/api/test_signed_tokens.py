@@ -39,6 +39,9 @@ def verify(api, token):
     """With another implementation, and what the server tells everybody."""
     header, _, signature = token.split(".")
     header, signature = json.loads(decode(header)), decode(signature)
+    assert api.ask("GET", "/openid/v1/jwks", Accept="text/html").status == 406
+    assert api.ask("POST", "/openid/v1/jwks", {}).status == 405
+    assert api.ask("POST", "/.well-known/openid-configuration", {}).status == 405
     answer = api.ask("GET", "/openid/v1/jwks", Accept=KEY_SETS)
     assert answer.fields["content-type"] == KEY_SETS
     (key,) = [one for one in answer.doc["keys"] if one["kid"] == header["kid"]]
