@@ -44,6 +44,12 @@
 static const enum dv_kind_id kinds[] = {DV_KIND_VALIDATING_WEBHOOKS, DV_KIND_MUTATING_WEBHOOKS};
 _Static_assert(DV_COUNT(kinds) == DV_KUBE_WEBHOOK_KINDS, "a view for each kind");
 
+static const struct dv_api_status shutting_down = {.status = DV_STR_INIT("Failure"),
+                                                   .reason = DV_STR_INIT("ServiceUnavailable"),
+                                                   .message =
+                                                       DV_STR_INIT("the server is shutting down"),
+                                                   .code = 503};
+
 /* ---- chains ---- */
 
 /* The webhooks of a phase that are asked about a write. In `judging->arena`, or the call's. */
@@ -464,8 +470,7 @@ static void go_on(struct chain *chain)
 /* Whether there is room for one more write that waits for webhooks. */
 static bool has_room(const struct dv_kube *kube, size_t size_bytes)
 {
-    return !kube->is_closing && kube->n_chains < CHAINS_MAX &&
-           size_bytes <= CHAINS_BYTES_MAX - kube->chains_bytes;
+    return kube->n_chains < CHAINS_MAX && size_bytes <= CHAINS_BYTES_MAX - kube->chains_bytes;
 }
 
 /* How long the client waits, if it says so and that is less than anybody may. */
@@ -511,6 +516,10 @@ enum dv_judged dv_kube_ask_webhooks(struct dv_kube_verdict *verdict, enum dv_web
     verdict->failure = NULL;
     if (!dv_webhooks_are_about(kube->webhooks, phase, verdict->write.kind))
         return DV_JUDGED_NOW;
+    if (kube->is_closing) {
+        verdict->failure = &shutting_down;
+        return DV_JUDGED_NOW;
+    }
     if (!has_room(kube, size_of(verdict))) {
         verdict->failure = dv_status_too_many_requests(
             1, verdict->arena, "too many requests wait for admission webhooks, please try again");
@@ -559,10 +568,6 @@ void dv_kube_open_webhooks(struct dv_kube *kube)
 
 void dv_kube_close_webhooks(struct dv_kube *kube)
 {
-    static const struct dv_api_status why = {.status = DV_STR_INIT("Failure"),
-                                             .reason = DV_STR_INIT("ServiceUnavailable"),
-                                             .message = DV_STR_INIT("the server is shutting down"),
-                                             .code = 503};
     struct dv_link *link;
 
     for (size_t i = 0; i < DV_COUNT(kube->webhook_views); i++) {
@@ -571,7 +576,7 @@ void dv_kube_close_webhooks(struct dv_kube *kube)
         kube->webhook_views[i] = NULL;
     }
     DV_LIST_EACH (&kube->chains, link)
-        cancel(DV_CONTAINER(link, struct chain, link), &why);
+        cancel(DV_CONTAINER(link, struct chain, link), &shutting_down);
     dv_hook_clients_close_idle(&kube->hook_clients);
 }
 

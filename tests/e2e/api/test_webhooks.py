@@ -176,6 +176,22 @@ def test_webhooks_change_one_after_the_other_and_are_called_again(api, hook):
     assert "x" not in request["oldObject"]["data"]
 
 
+def test_what_a_webhook_adds_is_not_the_clients(api, hook):
+    """Neither of who creates an object, nor of who applies one: applying it again is no conflict."""
+    hook.rules["/mutate"] = lambda request: patch(
+        {"op": "add", "path": "/metadata/labels", "value": {"injected": "yes"}})
+    api.must("POST", MUTATING, configuration("m", webhook("m", hook.url("/mutate"))))
+    made = api.must("POST", f"{MAPS}?fieldManager=t", {"metadata": {"name": "made"}, "data": {"x": "y"}})
+    assert made["metadata"]["labels"] == {"injected": "yes"}
+    assert "injected" not in json.dumps(made["metadata"]["managedFields"])
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "applied"}, "data": {"x": "y"}}
+    for _ in range(2):
+        applied = api.must("PATCH", f"{MAPS}/applied?fieldManager=t", body,
+                           Content_Type="application/apply-patch+yaml")
+        assert applied["metadata"]["labels"] == {"injected": "yes"}
+        assert "injected" not in json.dumps(applied["metadata"]["managedFields"])
+
+
 def test_all_ways_to_write_are_reviewed(api, hook):
     api.must("POST", MAPS, {"metadata": {"name": "m", "labels": {"a": "b"}}})
     api.must("POST", VALIDATING, configuration(
@@ -365,6 +381,17 @@ def test_who_leaves_waits_no_longer(api, hook):
     assert hook.left.wait(PATIENCE_S)
     api.must("DELETE", f"{VALIDATING}/v")
     api.must("POST", MAPS, config_map("m"))  # nobody has written it
+
+
+def test_a_stop_waits_for_no_webhook(node, api, hook):
+    api.must("POST", VALIDATING, configuration("v", webhook("v", hook.url("/hang"), timeoutSeconds=30)))
+    connection = api.connect()
+    connection.request("POST", MAPS, json.dumps(config_map("m")),
+                       api.fields({"Content_Type": "application/json"}))
+    until(lambda: hook.seen, PATIENCE_S, "the webhook is asked")
+    node.stop()
+    answer = connection.getresponse()
+    assert (answer.status, json.loads(answer.read())["message"]) == (503, "the server is shutting down")
 
 
 @pytest.mark.release
