@@ -110,8 +110,8 @@ static bool set_condition(const struct dv_request *request, void *value, struct 
     return true;
 }
 
-const struct dv_json *dv_sched_condition_patch(const struct dv_api_pod_condition *now,
-                                               struct dv_arena *arena)
+struct dv_json *dv_sched_condition_patch(const struct dv_api_pod_condition *now,
+                                         struct dv_arena *arena)
 {
     struct dv_json *doc = dv_json_new_object(arena);
     struct dv_json *status = dv_json_new_object(arena);

@@ -169,12 +169,15 @@ static void on_answer(struct dv_request *request, const struct dv_api_status *fa
     dv_sched_request_done(sched);
 }
 
-/* Sets the condition among those of the pod, or the node that it is nominated for. */
+/* Sets the condition among those of the pod, or the node that it is nominated for. Not of another
+ * pod that has got the name meanwhile. */
 static bool change_status(const struct dv_request *request, void *value, struct dv_arena *arena)
 {
     const struct eviction *eviction = request->ctx;
     struct dv_api_pod *pod = value;
 
+    if (!dv_str_eq(pod->metadata.uid, eviction->preconditions.uid))
+        return false;
     if (eviction->step == NOMINATE)
         pod->status.nominated_node_name = eviction->node;
     else
@@ -182,20 +185,33 @@ static bool change_status(const struct dv_request *request, void *value, struct 
     return true;
 }
 
-/* {"status":{"conditions":[...]}}, or {"status":{"nominatedNodeName":...}} */
-static const struct dv_json *status_patch(const struct eviction *eviction)
+/* {"status":{"nominatedNodeName":...}} */
+static struct dv_json *nomination_patch(const struct eviction *eviction)
 {
     struct dv_arena *arena = eviction->arena;
     struct dv_json *doc = dv_json_new_object(arena);
     struct dv_json *status = dv_json_new_object(arena);
 
-    if (eviction->step == TELL)
-        return dv_sched_condition_patch(&eviction->condition, arena);
     dv_json_set(status, DV_STR("nominatedNodeName"),
                 eviction->node.n > 0 ? dv_json_new_str(eviction->node, arena)
                                      : dv_json_new_null(arena),
                 arena);
     dv_json_set(doc, DV_STR("status"), status, arena);
+    return doc;
+}
+
+/* {"status":{"conditions":[...]}} or that of a nomination, with {"metadata":{"uid":...}}: an API
+ * server refuses it for another pod of that name. */
+static const struct dv_json *status_patch(const struct eviction *eviction)
+{
+    struct dv_arena *arena = eviction->arena;
+    struct dv_json *doc = eviction->step == TELL
+                              ? dv_sched_condition_patch(&eviction->condition, arena)
+                              : nomination_patch(eviction);
+    struct dv_json *meta = dv_json_new_object(arena);
+
+    dv_json_set(meta, DV_STR("uid"), dv_json_new_str(eviction->preconditions.uid, arena), arena);
+    dv_json_set(doc, DV_STR("metadata"), meta, arena);
     return doc;
 }
 

@@ -501,8 +501,8 @@ void dv_sched_says_look(struct dv_sched *sched);
 void dv_sched_set_condition(struct dv_api_pod_status *status,
                             const struct dv_api_pod_condition *now, struct dv_arena *arena);
 /* {"status":{"conditions":[...]}} */
-const struct dv_json *dv_sched_condition_patch(const struct dv_api_pod_condition *now,
-                                               struct dv_arena *arena);
+struct dv_json *dv_sched_condition_patch(const struct dv_api_pod_condition *now,
+                                         struct dv_arena *arena);
 /* Like dv_sched_say_event, for a pod that is not ours. */
 void dv_sched_say_event_of(struct dv_sched *sched, const struct dv_api_object_meta *meta,
                            const char *type, const char *reason, const char *action, dv_str note);

@@ -284,6 +284,26 @@ static void shared_claims_are_freed_by_all_or_none(void **state)
     assert_true(is_going(world, "a"));
 }
 
+/* Another pod that gets the victim's name while it is being told is not told, and stays. */
+static void only_the_victim_itself_is_harmed(void **state)
+{
+    struct world *world = *state;
+
+    make_node(world, "n1", 0);
+    make_ranked(world, "a", "low", 4, "");
+    open_sched(world);
+    world->api.front.is_holding = true;
+    make_ranked(world, "p", "high", 4, "");
+    pass(world, 1000);
+    destroy(world, DV_KIND_POD, "a");
+    make_ranked(world, "a", "low", 1, ", nodeName: n2");
+    release_requests(world);
+    pass(world, 30000);
+    assert_string_equal(condition_of(world, "a"), "");
+    assert_false(is_going(world, "a"));
+    assert_string_equal(node_of(world, "p"), "n1");
+}
+
 /* What was begun is gone on with by the next scheduler, and nobody goes twice. */
 static void a_restart_changes_nothing(void **state)
 {
@@ -321,6 +341,7 @@ int main(void)
         TEST(devices_are_not_preempted_by_default),
         TEST(devices_of_the_lowest_go_to_the_highest),
         TEST(shared_claims_are_freed_by_all_or_none),
+        TEST(only_the_victim_itself_is_harmed),
         TEST(a_restart_changes_nothing),
     };
 
