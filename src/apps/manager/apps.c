@@ -38,9 +38,9 @@ static void pod_changed(void *ctx, struct dv_object *old, struct dv_object *now)
     dv_apps_index(apps, DV_APPS_PODS, now, (now ? now : old)->meta);
     dv_apps_tracked_changed(apps, old, now);
     if (old)
-        dv_apps_queue_owners(apps, old->meta);
+        dv_apps_queue_owners(apps, DV_APPS_PODS, old->meta);
     if (now)
-        dv_apps_queue_owners(apps, now->meta);
+        dv_apps_queue_owners(apps, DV_APPS_PODS, now->meta);
 }
 
 static void revision_changed(void *ctx, struct dv_object *old, struct dv_object *now)
@@ -49,7 +49,7 @@ static void revision_changed(void *ctx, struct dv_object *old, struct dv_object 
     const struct dv_object *object = now ? now : old;
 
     dv_apps_index(apps, DV_APPS_REVISIONS, now, object->meta);
-    dv_apps_queue_owners(apps, object->meta);
+    dv_apps_queue_owners(apps, DV_APPS_REVISIONS, object->meta);
 }
 
 static const struct {
@@ -109,8 +109,10 @@ static void free_apps(struct dv_apps *apps)
     dv_task_cancel(&apps->close_task);
     for (size_t i = 0; i < DV_N_APPS_QUEUES; i++)
         dv_queue_fini(&apps->queues[i]);
-    for (size_t i = 0; i < DV_N_APPS_VIEWS; i++)
+    for (size_t i = 0; i < DV_N_APPS_VIEWS; i++) {
         dv_index_fini(&apps->owned[i]);
+        dv_index_fini(&apps->selecting[i]);
+    }
     dv_failed_pods_fini(&apps->failed);
     dv_apps_fini_job_failures(apps);
     free(apps);
@@ -149,8 +151,10 @@ struct dv_apps *dv_apps_open(struct dv_loop *loop, struct dv_cluster *cluster, s
     apps->cluster = cluster;
     dv_failed_pods_init(&apps->failed);
     dv_map_init(&apps->job_failures);
-    for (size_t i = 0; i < DV_N_APPS_VIEWS; i++)
+    for (size_t i = 0; i < DV_N_APPS_VIEWS; i++) {
         dv_index_init(&apps->owned[i]);
+        dv_index_init(&apps->selecting[i]);
+    }
     for (size_t i = 0; i < DV_N_APPS_QUEUES; i++)
         dv_queue_init(&apps->queues[i],
                       &(struct dv_queue_options){.loop = loop,

@@ -1,6 +1,7 @@
 /* apps_owned.c - what belongs to whom. An index leads from the uid of a controller to what it owns,
  * and from a namespace and a label to what is nobody's, so that a look at an owner costs what is
- * its own and what it might adopt. */
+ * its own and what it might adopt. Another one leads from such a label to whose selectors name it,
+ * so that a change of what is nobody's costs what those are that might adopt it. */
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -114,16 +115,20 @@ const void **dv_apps_gather_owned(struct dv_apps_job *job, enum dv_apps_view vie
 
 /* ---- queues ---- */
 
-/* What looks after objects: a kind, its view and its queue. */
+#define OF(view) (1u << (view))
+
+/* What looks after objects: a kind, its view and its queue, and the views of what it owns. */
 static const struct {
     enum dv_kind_id kind;
     enum dv_apps_view view;
     enum dv_apps_queue queue;
+    unsigned owns;
 } keepers[] = {
-    {DV_KIND_DAEMON_SET,  DV_APPS_DAEMON_SETS,  DV_APPS_DAEMON_QUEUE    },
-    {DV_KIND_REPLICA_SET, DV_APPS_REPLICA_SETS, DV_APPS_REPLICA_QUEUE   },
-    {DV_KIND_DEPLOYMENT,  DV_APPS_DEPLOYMENTS,  DV_APPS_DEPLOYMENT_QUEUE},
-    {DV_KIND_JOB,         DV_APPS_JOBS,         DV_APPS_JOB_QUEUE       },
+    {DV_KIND_DAEMON_SET,  DV_APPS_DAEMON_SETS,  DV_APPS_DAEMON_QUEUE,
+     OF(DV_APPS_PODS) | OF(DV_APPS_REVISIONS)                                                     },
+    {DV_KIND_REPLICA_SET, DV_APPS_REPLICA_SETS, DV_APPS_REPLICA_QUEUE,    OF(DV_APPS_PODS)        },
+    {DV_KIND_DEPLOYMENT,  DV_APPS_DEPLOYMENTS,  DV_APPS_DEPLOYMENT_QUEUE, OF(DV_APPS_REPLICA_SETS)},
+    {DV_KIND_JOB,         DV_APPS_JOBS,         DV_APPS_JOB_QUEUE,        OF(DV_APPS_PODS)        },
 };
 
 static const struct dv_api_label_selector *selector_of(const struct dv_object *object)
@@ -160,32 +165,66 @@ static bool may_select(const struct dv_api_label_selector *selector,
     return true;
 }
 
-static void queue_adopters(struct dv_apps *apps, const struct dv_api_object_meta *meta)
+void dv_apps_index_keeper(struct dv_apps *apps, enum dv_apps_view view,
+                          const struct dv_object *object, const struct dv_api_object_meta *meta)
 {
-    for (size_t i = 0; i < DV_COUNT(keepers); i++) {
-        struct dv_object *object;
-        size_t at = 0;
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
+    const struct dv_api_label_selector *selector = object ? selector_of(object) : NULL;
+    dv_str word;
 
-        while ((object = dv_view_next(apps->views[keepers[i].view], &at)) != NULL) {
-            if (dv_str_eq(object->meta->namespace, meta->namespace) && selector_of(object) &&
-                may_select(selector_of(object), meta))
-                dv_queue_add_after(&apps->queues[keepers[i].queue], object->meta->namespace,
-                                   object->meta->name, pause_ms(apps));
-        }
+    if (selector)
+        word = selector_word(meta->namespace, selector, scratch);
+    dv_index_set(&apps->selecting[view], key_of(meta, scratch), &word, selector != NULL);
+}
+
+/* Queues those that are under the word and may select what has the metadata. */
+static void queue_selecting(struct dv_apps *apps, size_t keeper, dv_str word,
+                            const struct dv_api_object_meta *meta)
+{
+    const struct dv_list *refs = dv_index_find(&apps->selecting[keepers[keeper].view], word);
+    struct dv_link *link;
+
+    if (!refs)
+        return;
+    DV_LIST_EACH (refs, link) {
+        dv_str key = DV_CONTAINER(link, struct dv_index_ref, link)->thing;
+        dv_str name = dv_str_slice(key, dv_str_find_char(key, '/') + 1, key.n);
+        const struct dv_object *object =
+            dv_view_get(apps->views[keepers[keeper].view], meta->namespace, name);
+
+        if (object && may_select(selector_of(object), meta))
+            dv_queue_add_after(&apps->queues[keepers[keeper].queue], meta->namespace, name,
+                               pause_ms(apps));
     }
 }
 
-void dv_apps_queue_owners(struct dv_apps *apps, const struct dv_api_object_meta *meta)
+static void queue_adopters(struct dv_apps *apps, enum dv_apps_view view,
+                           const struct dv_api_object_meta *meta)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
+
+    for (size_t i = 0; i < DV_COUNT(keepers); i++) {
+        if (!(keepers[i].owns & OF(view)))
+            continue;
+        queue_selecting(apps, i, orphan_word(meta->namespace, scratch), meta);
+        for (size_t k = 0; k < meta->n_labels; k++)
+            queue_selecting(apps, i, label_word(meta->namespace, &meta->labels[k], scratch), meta);
+    }
+}
+
+void dv_apps_queue_owners(struct dv_apps *apps, enum dv_apps_view view,
+                          const struct dv_api_object_meta *meta)
 {
     const struct dv_api_owner_reference *owner = dv_controller_of(meta);
 
     if (!owner) {
         if (meta->n_labels > 0)
-            queue_adopters(apps, meta);
+            queue_adopters(apps, view, meta);
         return;
     }
     for (size_t i = 0; i < DV_COUNT(keepers); i++)
-        if (dv_str_eq(owner->kind, dv_kind(keepers[i].kind)->name) &&
+        if ((keepers[i].owns & OF(view)) &&
+            dv_str_eq(owner->kind, dv_kind(keepers[i].kind)->name) &&
             dv_view_get(apps->views[keepers[i].view], meta->namespace, owner->name))
             dv_queue_add_after(&apps->queues[keepers[i].queue], meta->namespace, owner->name,
                                pause_ms(apps));

@@ -64,6 +64,8 @@ struct dv_apps {
     struct dv_recorder *recorders[DV_N_APPS_QUEUES];
     /* What is owned by the uid of its controller, what is nobody's by its namespace and labels. */
     struct dv_index owned[DV_N_APPS_VIEWS];
+    /* Who looks after objects, by its namespace and the first label of its selector. */
+    struct dv_index selecting[DV_N_APPS_VIEWS];
     struct dv_failed_pods failed;
     struct dv_map job_failures; /* by the uid of the Job; batch_job.c */
     bool is_closing;
@@ -141,8 +143,13 @@ const void **dv_apps_gather_owned(struct dv_apps_job *job, enum dv_apps_view vie
 /* Holds what the one of that uid owns. */
 const void **dv_apps_gather_of(struct dv_apps_job *job, enum dv_apps_view view, dv_str uid,
                                size_t *n);
-/* Queues who looks after the object: its controller, or those whose selectors match it. */
-void dv_apps_queue_owners(struct dv_apps *apps, const struct dv_api_object_meta *meta);
+/* The same for who looks after objects; NULL: it is gone. */
+void dv_apps_index_keeper(struct dv_apps *apps, enum dv_apps_view view,
+                          const struct dv_object *object, const struct dv_api_object_meta *meta);
+/* Queues who looks after an object of the view: its controller, or those whose selectors match
+ * it. */
+void dv_apps_queue_owners(struct dv_apps *apps, enum dv_apps_view view,
+                          const struct dv_api_object_meta *meta);
 
 /* ---- changes that the views tell ---- */
 

@@ -129,6 +129,7 @@ void dv_apps_job_changed(void *ctx, struct dv_object *old, struct dv_object *now
 {
     struct dv_apps *apps = ctx;
 
+    dv_apps_index_keeper(apps, DV_APPS_JOBS, now, (now ? now : old)->meta);
     if (now)
         dv_queue_add(&apps->queues[DV_APPS_JOB_QUEUE], now->meta->namespace, now->meta->name);
     if (!now || dv_job_is_finished(now->value)) {

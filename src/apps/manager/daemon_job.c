@@ -21,7 +21,7 @@ void dv_apps_daemon_set_changed(void *ctx, struct dv_object *old, struct dv_obje
 {
     struct dv_apps *apps = ctx;
 
-    (void)old;
+    dv_apps_index_keeper(apps, DV_APPS_DAEMON_SETS, now, (now ? now : old)->meta);
     if (now)
         dv_queue_add(&apps->queues[DV_APPS_DAEMON_QUEUE], now->meta->namespace, now->meta->name);
 }

@@ -17,13 +17,13 @@ void dv_apps_deployment_changed(void *ctx, struct dv_object *old, struct dv_obje
 {
     struct dv_apps *apps = ctx;
 
-    (void)old;
+    dv_apps_index_keeper(apps, DV_APPS_DEPLOYMENTS, now, (now ? now : old)->meta);
     if (now)
         dv_queue_add(&apps->queues[DV_APPS_DEPLOYMENT_QUEUE], now->meta->namespace,
                      now->meta->name);
 }
 
-/* Whether a pod of the set has not ended. */
+/* Whether a pod of the set has not ended. Only who recreates asks: a look at all pods costs. */
 static bool has_pods(struct dv_apps_job *job, const struct dv_api_replica_set *set)
 {
     size_t n;
@@ -39,6 +39,7 @@ static void *gather(struct dv_apps_job *job)
 {
     const struct dv_api_deployment *deployment = job->object->value;
     struct dv_deployment_input *input = DV_NEW(job->arena, struct dv_deployment_input);
+    bool recreates = dv_str_eq(deployment->spec.strategy.type, DV_STR("Recreate"));
     bool *have_pods;
 
     input->deployment = deployment;
@@ -46,7 +47,7 @@ static void *gather(struct dv_apps_job *job)
         job, DV_APPS_REPLICA_SETS, deployment->spec.selector, &input->n_sets);
     have_pods = DV_NEW_ARRAY(job->arena, bool, input->n_sets + 1);
     for (size_t i = 0; i < input->n_sets; i++)
-        have_pods[i] = has_pods(job, input->sets[i]);
+        have_pods[i] = recreates && has_pods(job, input->sets[i]);
     input->have_pods = have_pods;
     input->now = dv_api_seconds_from_ns(dv_clock_wall_ns(dv_loop_clock(job->apps->loop)));
     input->has_failed = job->has_failed;

@@ -17,32 +17,40 @@ void dv_apps_replica_set_changed(void *ctx, struct dv_object *old, struct dv_obj
     const struct dv_object *object = now ? now : old;
 
     dv_apps_index(apps, DV_APPS_REPLICA_SETS, now, object->meta);
-    dv_apps_queue_owners(apps, object->meta);
+    dv_apps_index_keeper(apps, DV_APPS_REPLICA_SETS, now, object->meta);
+    dv_apps_queue_owners(apps, DV_APPS_REPLICA_SETS, object->meta);
     if (old && now && dv_controller_of(old->meta) && !dv_controller_of(now->meta))
-        dv_apps_queue_owners(apps, old->meta);
+        dv_apps_queue_owners(apps, DV_APPS_REPLICA_SETS, old->meta);
     if (now)
         dv_queue_add(&apps->queues[DV_APPS_REPLICA_QUEUE], now->meta->namespace, now->meta->name);
 }
 
-/* The pods of all sets with the same owner: of too many, those on crowded nodes go first. */
+/* Whether so many pods are too many. */
+static bool are_too_many(const struct dv_api_replica_set *set, size_t n_pods)
+{
+    return (int64_t)n_pods > (set->spec.replicas ? *set->spec.replicas : 1);
+}
+
+/* The pods of other sets with the same owner: of too many, those on crowded nodes go first. They
+ * are not looked at when nobody has to go. */
 static void gather_siblings(struct dv_apps_job *job, struct dv_replica_input *input)
 {
     const struct dv_api_owner_reference *owner = dv_controller_of(job->object->meta);
     DV_VEC(const void *) pods = {0};
     size_t n_sets = 0;
-    const void **sets =
-        owner ? dv_apps_gather_of(job, DV_APPS_REPLICA_SETS, owner->uid, &n_sets) : NULL;
+    const void **sets;
 
-    if (!owner) {
-        input->siblings = input->pods;
-        input->n_siblings = input->n_pods;
+    if (!owner || !are_too_many(input->set, input->n_pods))
         return;
-    }
+    sets = dv_apps_gather_of(job, DV_APPS_REPLICA_SETS, owner->uid, &n_sets);
     for (size_t i = 0; i < n_sets; i++) {
         const struct dv_api_replica_set *set = sets[i];
+        const void **of_set;
         size_t n;
-        const void **of_set = dv_apps_gather_of(job, DV_APPS_PODS, set->metadata.uid, &n);
 
+        if (dv_str_eq(set->metadata.uid, input->set->metadata.uid))
+            continue;
+        of_set = dv_apps_gather_of(job, DV_APPS_PODS, set->metadata.uid, &n);
         for (size_t j = 0; j < n; j++)
             *dv_vec_add_in(&pods, job->arena) = of_set[j];
     }

@@ -236,6 +236,15 @@ dv_str dv_template_hash(const struct dv_api_pod_template_spec *template, const i
     return (dv_str){word, digits.n};
 }
 
+dv_str dv_template_name(dv_str owner, size_t n_max, dv_str hash, struct dv_arena *arena)
+{
+    dv_str prefix = dv_str_slice(owner, 0, dv_size_min(owner.n, n_max));
+
+    while (prefix.n > 0 && prefix.p[prefix.n - 1] == '.') /* no dash may follow it */
+        prefix.n--;
+    return dv_str_printf(arena, "%.*s-%.*s", DV_FMT(prefix), DV_FMT(hash));
+}
+
 int64_t dv_scaled(const struct dv_int_or_str *value, int64_t total, bool is_rounded_up)
 {
     dv_str text = value ? value->text : DV_STR_NONE;

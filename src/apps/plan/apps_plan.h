@@ -104,6 +104,10 @@ struct dv_api_pod *dv_plan_pod(const struct dv_plan_owner *owner,
 dv_str dv_template_hash(const struct dv_api_pod_template_spec *template, const int64_t *collisions,
                         struct dv_arena *arena);
 
+/* The name of what belongs to a template of the owner, with the hash at its end: of the owner's
+ * name at most `n_max` bytes are in it. */
+dv_str dv_template_name(dv_str owner, size_t n_max, dv_str hash, struct dv_arena *arena);
+
 /* A number, or a share of `total`; what is neither counts as 0. */
 int64_t dv_scaled(const struct dv_int_or_str *value, int64_t total, bool is_rounded_up);
 

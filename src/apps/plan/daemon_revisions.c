@@ -9,10 +9,13 @@
 #include "base/buf.h"
 #include "base/defs.h"
 #include "base/err.h"
+#include "base/str.h"
 #include "resource/resource.h"
 #include "json/json.h"
 
 #define TEXT_BYTES_MAX (16u * 1024u * 1024u)
+/* So much of the set's name is in that of a revision, as in the reference: the hash needs room. */
+#define PREFIX_BYTES_MAX 223u
 
 dv_str dv_daemon_revision_data(const struct dv_api_daemon_set *set, struct dv_arena *arena)
 {
@@ -94,7 +97,7 @@ static void create_revision(struct dv_daemon_state *state, dv_str data, int64_t 
     dv_str hash = dv_template_hash(&set->spec.template, set->status.collision_count, arena);
     struct dv_api_object_meta *meta = &revision->metadata;
 
-    meta->name = dv_str_printf(arena, "%.*s-%.*s", DV_FMT(set->metadata.name), DV_FMT(hash));
+    meta->name = dv_template_name(set->metadata.name, PREFIX_BYTES_MAX, hash, arena);
     meta->namespace = set->metadata.namespace;
     meta->labels = set->spec.template.metadata.labels;
     meta->n_labels = set->spec.template.metadata.n_labels;

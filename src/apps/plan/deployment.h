@@ -22,7 +22,8 @@ struct dv_deployment_input {
     const struct dv_api_deployment *deployment;
     const struct dv_api_replica_set *const *sets; /* its own, and those that are nobody's */
     size_t n_sets;
-    const bool *have_pods; /* of each set: whether a pod of it has not ended */
+    /* Of each set: whether a pod of it has not ended. Only looked at when pods are recreated. */
+    const bool *have_pods;
     struct dv_time now;
     bool has_failed;   /* what was planned could not be done: nothing but the status is planned */
     bool has_collided; /* because the name of a ReplicaSet is taken */

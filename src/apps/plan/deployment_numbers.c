@@ -3,6 +3,7 @@
  * enough pods work. When the Deployment's own number changes in the middle of one, all sets grow or
  * shrink by their shares. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "apps/plan/apps_plan.h"
@@ -107,18 +108,23 @@ static bool is_saturated(const struct dv_deployment_state *state)
            newest->set->status.available_replicas == state->n_wanted;
 }
 
-/* What a set's share of the new number is more than it has. */
+/* What a set's share of the new number is more than it has. Who writes annotations chooses what it
+ * had, and all numbers may be large: a sum in 64 bits could overflow. */
 static int64_t share_of(const struct dv_deployment_state *state,
                         const struct dv_deployment_set *set)
 {
     int64_t max = state->n_wanted + state->max_surge;
     int64_t had = dv_deployment_number(&set->set->metadata, DV_STR(DV_MAX_ANNOTATION));
+    double share;
 
     if (state->n_wanted == 0)
         return -set->n;
     if (had == 0)
         had = state->input->deployment->status.replicas;
-    return had > 0 ? (2 * set->n * max + had) / (2 * had) - set->n : 0;
+    if (had <= 0)
+        return 0;
+    share = round((double)set->n * (double)max / (double)had);
+    return (int64_t)fmin(share, (double)max) - set->n;
 }
 
 /* The order in which shares are given: the largest first, of equal ones the newer when there is

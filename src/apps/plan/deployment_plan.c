@@ -4,6 +4,7 @@
  */
 #include "apps/plan/deployment.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 
 #include "apps/plan/apps_plan.h"
@@ -72,6 +73,8 @@ static void set_limits(struct dv_deployment_state *state)
         return;
     state->max_surge = dv_scaled(update->max_surge, state->n_wanted, true);
     state->max_unavailable = dv_scaled(update->max_unavailable, state->n_wanted, false);
+    if (state->max_surge > INT32_MAX - state->n_wanted)
+        state->max_surge = INT32_MAX - state->n_wanted; /* a set can want no more */
     if (state->max_surge == 0 && state->max_unavailable == 0)
         state->max_unavailable = 1;
     if (state->max_unavailable > state->n_wanted)

@@ -77,14 +77,12 @@ void dv_deployment_plan_newest(struct dv_deployment_state *state)
     struct dv_api_replica_set *set = DV_NEW(arena, struct dv_api_replica_set);
     dv_str hash =
         dv_template_hash(&deployment->spec.template, deployment->status.collision_count, arena);
-    dv_str name = deployment->metadata.name;
     int64_t *n = DV_NEW(arena, int64_t);
     struct dv_action *action;
 
     *n = dv_deployment_first(state);
-    if (name.n > NAME_BYTES_MAX - 1 - hash.n)
-        name = dv_str_slice(name, 0, NAME_BYTES_MAX - 1 - hash.n);
-    set->metadata.name = dv_str_printf(arena, "%.*s-%.*s", DV_FMT(name), DV_FMT(hash));
+    set->metadata.name =
+        dv_template_name(deployment->metadata.name, NAME_BYTES_MAX - 1 - hash.n, hash, arena);
     set->metadata.namespace = deployment->metadata.namespace;
     set->spec.replicas = n;
     set->spec.min_ready_seconds = deployment->spec.min_ready_seconds;

@@ -5,6 +5,8 @@
 #include "apps/plan/pod_state.h"
 #include "apps/plan/replica_set.h"
 #include "base/arena.h"
+#include "base/defs.h"
+#include "base/map.h"
 #include "base/num.h"
 #include "base/str.h"
 #include "resource/resource.h"
@@ -37,15 +39,25 @@ static int64_t cost_of(const struct dv_api_pod *pod)
     return is_negative ? -(int64_t)cost : (int64_t)cost;
 }
 
-/* How many pods of its kind are on the pod's node: where there are many, one is missed least. */
-static int64_t crowd_of(const struct dv_replica_input *input, const struct dv_api_pod *pod)
+/* Counts a pod on its node; the numbers are int64_t in the arena. An empty name is that of pods on
+ * no node. */
+static void count_crowd(struct dv_map *crowds, const struct dv_api_pod *pod, struct dv_arena *arena)
 {
-    int64_t n = 0;
+    int64_t *n = dv_map_get(crowds, pod->spec.node_name);
 
-    for (size_t i = 0; i < input->n_siblings; i++)
-        n += dv_pod_is_active(input->siblings[i]) &&
-             dv_str_eq(input->siblings[i]->spec.node_name, pod->spec.node_name);
-    return n;
+    if (!n) {
+        n = DV_NEW(arena, int64_t);
+        (void)dv_map_set(crowds, pod->spec.node_name, n);
+    }
+    ++*n;
+}
+
+/* How many pods of its kind are on the pod's node: where there are many, one is missed least. */
+static int64_t crowd_of(const struct dv_map *crowds, const struct dv_api_pod *pod)
+{
+    const int64_t *n = dv_map_get(crowds, pod->spec.node_name);
+
+    return n ? *n : 0;
 }
 
 /* Ages count by powers of two, so that of pods of about the same age not always the newest goes. */
@@ -69,7 +81,8 @@ static int64_t restarts_of(const struct dv_api_pod *pod)
     return most;
 }
 
-static struct ranked rank(const struct dv_replica_input *input, const struct dv_api_pod *pod)
+static struct ranked rank(const struct dv_replica_input *input, const struct dv_map *crowds,
+                          const struct dv_api_pod *pod)
 {
     struct dv_time since = {0};
     bool is_ready = dv_pod_is_ready(pod, &since);
@@ -77,7 +90,7 @@ static struct ranked rank(const struct dv_replica_input *input, const struct dv_
     return (struct ranked){
         .pod = pod,
         .keys = {pod->spec.node_name.n > 0, phase_of(pod), is_ready, cost_of(pod),
-                 -crowd_of(input, pod), is_ready ? age_rank(since, input->now) : 0,
+                 -crowd_of(crowds, pod), is_ready ? age_rank(since, input->now) : 0,
                  -restarts_of(pod), age_rank(pod->metadata.creation_timestamp, input->now)},
     };
 }
@@ -97,9 +110,15 @@ void dv_replica_sort(const struct dv_replica_input *input, const struct dv_api_p
                      struct dv_arena *arena)
 {
     struct ranked *all = DV_NEW_ARRAY(arena, struct ranked, n + 1);
+    DV_CLEANUP(dv_map_fini) struct dv_map crowds = {0};
 
     for (size_t i = 0; i < n; i++)
-        all[i] = rank(input, pods[i]);
+        count_crowd(&crowds, pods[i], arena);
+    for (size_t i = 0; i < input->n_siblings; i++)
+        if (dv_pod_is_active(input->siblings[i]))
+            count_crowd(&crowds, input->siblings[i], arena);
+    for (size_t i = 0; i < n; i++)
+        all[i] = rank(input, &crowds, pods[i]);
     if (n > 1)
         qsort(all, n, sizeof(all[0]), compare);
     for (size_t i = 0; i < n; i++)

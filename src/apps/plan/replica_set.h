@@ -21,7 +21,7 @@ struct dv_replica_input {
     const struct dv_api_replica_set *set;
     const struct dv_api_pod *const *pods; /* those that it owns, and those that are nobody's */
     size_t n_pods;
-    const struct dv_api_pod *const *siblings; /* pods of all sets with the same owner */
+    const struct dv_api_pod *const *siblings; /* pods of other sets with the same owner */
     size_t n_siblings;
     struct dv_time now;
     bool has_failed; /* what was planned could not be done: nothing but the status is planned */
@@ -31,7 +31,7 @@ struct dv_replica_input {
 
 void dv_replica_plan(const struct dv_replica_input *input, struct dv_plan *plan);
 
-/* Puts the pods that are deleted first to the front. */
+/* Puts the pods that are deleted first to the front; they are the active ones of the set. */
 void dv_replica_sort(const struct dv_replica_input *input, const struct dv_api_pod **pods, size_t n,
                      struct dv_arena *arena);
 

@@ -228,6 +228,22 @@ static void another_number_in_the_middle(void **state)
     check("replicas: 0", none, DV_COUNT(none), 10, 13, *state);
 }
 
+/* The sum of a share overflowed 64 bits, and sets wanted what no set can. */
+static void numbers_may_be_as_large_as_they_can(void **state)
+{
+    static const struct row grown[] = {
+        {"o1000000000/1 n500000000/0", "o1431655765 n715827882"},
+    };
+    static const struct row odd[] = {
+        {"o2000000000/1 n5/0", "o2147483642 n5"},
+    };
+
+    check("replicas: 2147483647, strategy: {rollingUpdate: {maxSurge: 100%}}", grown,
+          DV_COUNT(grown), 10, 1500000000, *state);
+    check("replicas: 2147483647, strategy: {rollingUpdate: {maxSurge: 2147483647}}", odd,
+          DV_COUNT(odd), 10, 1, *state);
+}
+
 static void a_paused_deployment_only_scales(void **state)
 {
     static const struct row rows[] = {
@@ -354,12 +370,41 @@ static void the_least_is_lost(void **state)
     };
     static const char *const expected[] = {"unassigned", "pending", "unready", "crowded", "ready"};
     const struct dv_replica_input input = {
-        .siblings = pods, .n_siblings = DV_COUNT(pods), .now = {.is_set = true, .seconds = NOW}
+        .now = {.is_set = true, .seconds = NOW}
     };
 
     dv_replica_sort(&input, pods, DV_COUNT(pods), arena);
     for (size_t i = 0; i < DV_COUNT(pods); i++)
         assert_str(pods[i]->metadata.name, expected[i]);
+}
+
+/* Each pod was compared with each: that took minutes. */
+static void a_hundred_thousand_are_put_in_order(void **state)
+{
+    enum { N = 100000 };
+    struct dv_arena *arena = *state;
+    const struct dv_api_pod *crowded =
+        pod_of("crowded", "status: {phase: Running}, spec: {nodeName: a}", arena);
+    const struct dv_api_pod *alone =
+        pod_of("alone", "status: {phase: Running}, spec: {nodeName: b}", arena);
+    const struct dv_api_pod **pods = DV_NEW_ARRAY(arena, const struct dv_api_pod *, N);
+    const struct dv_replica_input input = {
+        .siblings = &crowded, .n_siblings = 1, .now = {.is_set = true, .seconds = NOW}
+    };
+
+    for (size_t i = 0; i < N; i++)
+        pods[i] = i == 0 ? alone : crowded;
+    dv_replica_sort(&input, pods, N, arena);
+    assert_str(pods[0]->metadata.name, "crowded");
+    assert_str(pods[N - 1]->metadata.name, "alone");
+}
+
+/* A name that is cut must not end with a dot, which no dash may follow. */
+static void names_have_room_for_the_hash(void **state)
+{
+    assert_str(dv_template_name(DV_STR("web"), 10, DV_STR("abc"), *state), "web-abc");
+    assert_str(dv_template_name(DV_STR("web.example"), 3, DV_STR("abc"), *state), "web-abc");
+    assert_str(dv_template_name(DV_STR("web.example"), 4, DV_STR("abc"), *state), "web-abc");
 }
 
 static void a_set_has_as_many_as_it_wants(void **state)
@@ -392,9 +437,7 @@ static void a_set_has_as_many_as_it_wants(void **state)
                             rows[i].wanted)
                             .p),
             .pods = pods,
-            .n_pods = DV_COUNT(pods),
-            .siblings = pods,
-            .n_siblings = DV_COUNT(pods)};
+            .n_pods = DV_COUNT(pods)};
         struct dv_plan plan;
         size_t n_created = 0;
         size_t n_deleted = 0;
@@ -417,12 +460,15 @@ int main(void)
     const struct CMUnitTest tests[] = {
         a_test(one_step_of_a_roll_out),
         a_test(another_number_in_the_middle),
+        a_test(numbers_may_be_as_large_as_they_can),
         a_test(a_paused_deployment_only_scales),
         a_test(recreating_overlaps_nothing),
         a_test(going_back_gives_the_highest_number),
         a_test(progress_is_told),
         a_test(old_sets_go_when_all_is_done),
         a_test(the_least_is_lost),
+        a_test(a_hundred_thousand_are_put_in_order),
+        a_test(names_have_room_for_the_hash),
         a_test(a_set_has_as_many_as_it_wants),
     };
 
