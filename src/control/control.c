@@ -109,8 +109,10 @@ static void on_synced(void *ctx)
         return;
     dv_queue_start(&control->queues[DV_CONTROL_POD_QUEUE]);
     dv_queue_start(&control->queues[DV_CONTROL_CLAIM_QUEUE]);
-    if (is_synced(control, DV_CONTROL_NODES) && is_synced(control, DV_CONTROL_LEASES))
+    if (is_synced(control, DV_CONTROL_NODES) && is_synced(control, DV_CONTROL_LEASES)) {
         dv_queue_start(&control->queues[DV_CONTROL_NODE_QUEUE]);
+        dv_queue_start(&control->queues[DV_CONTROL_STRAY_QUEUE]);
+    }
     if (is_synced(control, DV_CONTROL_NAMESPACES) && is_synced(control, DV_CONTROL_ACCOUNTS) &&
         is_synced(control, DV_CONTROL_CONFIG_MAPS))
         dv_queue_start(&control->queues[DV_CONTROL_ACCOUNT_QUEUE]);
@@ -203,6 +205,7 @@ static void free_control(struct dv_control *control)
     dv_index_fini(&control->endpoints);
     dv_recent_fini(&control->gone);
     dv_control_leases_free(control);
+    dv_control_strays_fini(control);
     free(control);
 }
 
@@ -249,6 +252,11 @@ static void on_node_queue_stopped(struct dv_queue *queue)
     part_closed(DV_CONTAINER(queue, struct dv_control, queues[DV_CONTROL_NODE_QUEUE]));
 }
 
+static void on_stray_queue_stopped(struct dv_queue *queue)
+{
+    part_closed(DV_CONTAINER(queue, struct dv_control, queues[DV_CONTROL_STRAY_QUEUE]));
+}
+
 static void on_account_queue_stopped(struct dv_queue *queue)
 {
     part_closed(DV_CONTAINER(queue, struct dv_control, queues[DV_CONTROL_ACCOUNT_QUEUE]));
@@ -286,6 +294,7 @@ static const struct {
                               on_eviction_queue_stopped                                            },
     [DV_CONTROL_RULE_QUEUE] = {dv_rule_job_bytes,     4, dv_rule_job_run,     on_rule_queue_stopped },
     [DV_CONTROL_NODE_QUEUE] = {dv_node_job_bytes,     4, dv_node_job_run,     on_node_queue_stopped },
+    [DV_CONTROL_STRAY_QUEUE] = {dv_stray_job_bytes,    4, dv_stray_job_run,    on_stray_queue_stopped},
     [DV_CONTROL_ACCOUNT_QUEUE] = {dv_account_job_bytes,  4, dv_account_job_run,
                               on_account_queue_stopped                                             },
     [DV_CONTROL_ROLE_QUEUE] = {dv_role_job_bytes,     4, dv_role_job_run,     on_role_queue_stopped },
@@ -327,6 +336,7 @@ struct dv_control *dv_control_open(struct dv_loop *loop, const struct dv_control
     dv_index_init(&control->endpoints);
     dv_recent_init(&control->gone, GONE_MAX);
     dv_map_init(&control->leases);
+    dv_control_strays_init(control);
     dv_control_lookup_init(control);
     if (options->gates.device_taints)
         control->evictor = dv_evictor_new(control);

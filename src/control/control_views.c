@@ -219,6 +219,7 @@ void dv_control_pod_changed(void *ctx, struct dv_object *old, struct dv_object *
     dv_str key;
 
     dv_control_endpoint_changed(control, was, pod);
+    dv_control_stray_changed(control, was, pod);
     if (!(was && uses_claims(control, was)) && !(pod && uses_claims(control, pod)))
         return;
     scratch = dv_arena_new();

@@ -19,6 +19,7 @@
 
 struct dv_arena;
 struct dv_evictor;
+struct dv_json;
 struct dv_recorder;
 
 /* The names under which the controllers are known. */
@@ -74,6 +75,7 @@ enum dv_control_queue {
     DV_CONTROL_EVICTION_QUEUE,
     DV_CONTROL_RULE_QUEUE,
     DV_CONTROL_NODE_QUEUE,
+    DV_CONTROL_STRAY_QUEUE,   /* of nodes that are gone */
     DV_CONTROL_ACCOUNT_QUEUE, /* of namespaces */
     DV_CONTROL_ROLE_QUEUE,    /* of ClusterRoles that are made of others */
     DV_CONTROL_SERVICE_QUEUE,
@@ -94,7 +96,9 @@ struct dv_control {
     struct dv_made made;
     struct dv_recent gone; /* pods */
     struct dv_evictor *evictor;
-    struct dv_map leases; /* of nodes, by name */
+    struct dv_map leases;     /* of nodes, by name */
+    struct dv_index placed;   /* pods, by the name of their node */
+    struct dv_map gone_nodes; /* by name: since when */
     struct dv_control_stats stats;
     bool is_closing;
     size_t n_closing; /* parts that have not ended */
@@ -169,6 +173,25 @@ void dv_control_lease_changed(void *ctx, struct dv_object *old, struct dv_object
 void dv_control_leases_free(struct dv_control *control);
 size_t dv_node_job_bytes(void);
 void dv_node_job_run(struct dv_queue_item *item);
+
+/* ---- pods on nodes that are gone (stray_job.c) ---- */
+
+/* The condition of pods that are about to be deleted for a reason which is not theirs. */
+#define DV_DISRUPTION "DisruptionTarget"
+
+void dv_control_strays_init(struct dv_control *control);
+void dv_control_strays_fini(struct dv_control *control);
+/* A pod has changed, come (`was` is NULL) or gone (`pod` is NULL); a node has come or gone. */
+void dv_control_stray_changed(struct dv_control *control, const struct dv_api_pod *was,
+                              const struct dv_api_pod *pod);
+void dv_control_stray_node_changed(struct dv_control *control, dv_str node, bool is_there);
+size_t dv_stray_job_bytes(void);
+void dv_stray_job_run(struct dv_queue_item *item);
+
+/* A strategic merge patch of a pod's status, by which conditions are merged by their type, so that
+ * the others stay; for the pod of that uid alone. An empty phase stays as it is. */
+struct dv_json *dv_control_disruption_patch(const struct dv_api_pod_condition *condition,
+                                            dv_str uid, dv_str phase, struct dv_arena *arena);
 
 /* ---- service accounts (account_job.c) ---- */
 

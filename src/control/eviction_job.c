@@ -20,9 +20,7 @@
 #include "control/evictor.h"
 #include "control/taint.h"
 #include "loop/loop.h"
-#include "resource/patch.h"
 #include "resource/resource.h"
-#include "json/json.h"
 
 struct eviction_job {
     struct dv_job job;
@@ -127,41 +125,12 @@ static void delete_pod(struct eviction_job *eviction_job)
 
 /* ---- the condition ---- */
 
-static void set_text(struct dv_json *object, const char *key, dv_str value, struct dv_arena *arena)
-{
-    dv_json_set(object, dv_str_from_c(key), dv_json_new_str(value, arena), arena);
-}
-
-/* A strategic merge patch, by which conditions are merged by their type, so that the others
- * stay. */
-static struct dv_json *condition_patch(const struct eviction_job *eviction_job)
-{
-    struct dv_arena *arena = eviction_job->job.arena;
-    const struct dv_api_pod_condition condition = {
-        .type = DV_STR("DisruptionTarget"),
-        .status = DV_STR("True"),
-        .last_transition_time = dv_control_now(eviction_job->job.control),
-        .reason = DV_STR("DeletionByDeviceTaintManager"),
-        .message = DV_STR("Device Taint manager: deleting due to NoExecute taint")};
-    struct dv_json *patch = dv_json_new_object(arena);
-    struct dv_json *meta = dv_json_new_object(arena);
-    struct dv_json *status = dv_json_new_object(arena);
-    struct dv_json *list = dv_json_new_array(arena);
-
-    set_text(meta, "uid", eviction_job->uid, arena);
-    dv_json_set(patch, DV_STR("metadata"), meta, arena);
-    dv_json_append(list, dv_encode_patch(&dv_message_pod_condition, &condition, arena));
-    dv_json_set(status, DV_STR("conditions"), list, arena);
-    dv_json_set(patch, DV_STR("status"), status, arena);
-    return patch;
-}
-
 static bool has_condition(const struct dv_api_pod *pod)
 {
     for (size_t i = 0; i < pod->status.n_conditions; i++) {
         const struct dv_api_pod_condition *condition = &pod->status.conditions[i];
 
-        if (dv_str_eq(condition->type, DV_STR("DisruptionTarget")) &&
+        if (dv_str_eq(condition->type, DV_STR(DV_DISRUPTION)) &&
             dv_str_eq(condition->status, DV_STR("True")) &&
             dv_str_eq(condition->reason, DV_STR("DeletionByDeviceTaintManager")))
             return true;
@@ -185,6 +154,12 @@ static void mark_pod(struct eviction_job *eviction_job, const struct dv_api_pod 
 {
     struct dv_job *job = &eviction_job->job;
     struct dv_note_subject subject = dv_note_subject_of(job->request.object);
+    const struct dv_api_pod_condition condition = {
+        .type = DV_STR(DV_DISRUPTION),
+        .status = DV_STR("True"),
+        .last_transition_time = dv_control_now(job->control),
+        .reason = DV_STR("DeletionByDeviceTaintManager"),
+        .message = DV_STR("Device Taint manager: deleting due to NoExecute taint")};
 
     dv_recorder_note(job->control->taints_recorder, &subject, false, DV_STR(DV_EVICTION_REASON),
                      DV_STR("Marking for deletion"));
@@ -198,7 +173,8 @@ static void mark_pod(struct eviction_job *eviction_job, const struct dv_api_pod 
                                        .namespace = job->item.namespace,
                                        .name = job->item.name,
                                        .patch_type = DV_PATCH_STRATEGIC,
-                                       .patch = condition_patch(eviction_job),
+                                       .patch = dv_control_disruption_patch(
+                                           &condition, eviction_job->uid, DV_STR_NONE, job->arena),
                                        .field_manager = DV_STR(DV_CONTROL_TAINTS)};
     dv_job_ask(job, on_marked);
 }

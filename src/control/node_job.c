@@ -97,7 +97,8 @@ void dv_control_node_changed(void *ctx, struct dv_object *old, struct dv_object 
 {
     struct dv_control *control = ctx;
 
-    (void)old;
+    if (!old || !now)
+        dv_control_stray_node_changed(control, (now ? now : old)->meta->name, now != NULL);
     if (now)
         dv_queue_add(&control->queues[DV_CONTROL_NODE_QUEUE], DV_STR_NONE, now->meta->name);
 }

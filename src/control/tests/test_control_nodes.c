@@ -216,6 +216,87 @@ static void other_leases_are_nobodys_business(void **state)
     assert_false(is_tainted(world, "n1"));
 }
 
+/* ---- pods whose node is gone ---- */
+
+static void put_pod(struct world *world, const char *name, const char *node, const char *more)
+{
+    (void)make(world, DV_KIND_POD, "default",
+               text(world,
+                    "{metadata: {name: %s%s}, spec: {nodeName: %s, containers: [{name: c, image: "
+                    "i}]}}",
+                    name, more, node));
+}
+
+static const char *phase_of(struct world *world, const char *name)
+{
+    struct dv_object *object = look(world, DV_KIND_POD, "default", name);
+    const struct dv_api_pod *pod = object ? object->value : NULL;
+
+    return pod ? text(world, "%.*s", DV_FMT(pod->status.phase)) : "gone";
+}
+
+static void pods_go_with_their_node(void **state)
+{
+    struct world *world = *state;
+
+    world->options.watches_nodes = true;
+    make_node(world, "n1");
+    make_node(world, "n2");
+    put_pod(world, "before", "n1", "");
+    put_pod(world, "nowhere", "n0", "");
+    open_control(world);
+    put_pod(world, "after", "n1", "");
+    put_pod(world, "held", "n1", ", finalizers: [a.b/c]");
+    put_pod(world, "other", "n2", "");
+    pass(world, 39000);
+    assert_string_equal(phase_of(world, "nowhere"), "Pending");
+    destroy(world, DV_KIND_NODE, "", "n1");
+    pass(world, 2000);
+    assert_string_equal(phase_of(world, "nowhere"), "gone");
+    pass(world, 37000);
+    assert_string_equal(phase_of(world, "before"), "Pending");
+    pass(world, 3000);
+    assert_string_equal(phase_of(world, "before"), "gone");
+    assert_string_equal(phase_of(world, "after"), "gone");
+    assert_string_equal(phase_of(world, "held"), "Failed"); /* its finalizer has it stay */
+    assert_string_equal(phase_of(world, "other"), "Pending");
+}
+
+static void a_node_that_comes_back_keeps_its_pods(void **state)
+{
+    struct world *world = *state;
+
+    world->options.watches_nodes = true;
+    make_node(world, "n1");
+    put_pod(world, "p", "n1", "");
+    open_control(world);
+    for (unsigned i = 0; i < 3; i++) {
+        destroy(world, DV_KIND_NODE, "", "n1");
+        pass(world, 30000);
+        make_node(world, "n1");
+        pass(world, 5000);
+        assert_string_equal(phase_of(world, "p"), "Pending");
+    }
+    pass(world, 60000);
+    assert_string_equal(phase_of(world, "p"), "Pending");
+}
+
+static void what_fails_is_deleted_later(void **state)
+{
+    static const enum fault faults[] = {FAULT_BEFORE, FAULT_AFTER, FAULT_CONFLICT};
+    struct world *world = *state;
+
+    world->options.watches_nodes = true;
+    open_control(world);
+    for (unsigned i = 0; i < 2 * DV_COUNT(faults); i++) {
+        put_pod(world, "p", "n0", "");
+        world->api.front.fault = faults[i % DV_COUNT(faults)];
+        world->api.front.fault_at = world->api.front.n_requests + 1 + i / DV_COUNT(faults);
+        pass(world, 50000);
+        assert_string_equal(phase_of(world, "p"), "gone");
+    }
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start_world, end_world)
@@ -225,6 +306,9 @@ int main(void)
         TEST(controllers_that_begin_give_nodes_time),
         TEST(what_fails_is_written_later),
         TEST(other_leases_are_nobodys_business),
+        TEST(pods_go_with_their_node),
+        TEST(a_node_that_comes_back_keeps_its_pods),
+        TEST(what_fails_is_deleted_later),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
