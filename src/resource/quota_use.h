@@ -43,16 +43,36 @@ struct dv_quota_amount {
     enum dv_quantity_format format; /* of the amount that it was read from */
 };
 
-/* Whether objects of the kind use the resource `name` of a quota at all. */
-bool dv_quota_counts(const struct dv_kind *kind, dv_str name);
+/* A resource that a quota names, as what objects use it. It is read once: what is created is held
+ * against thousands of them. */
+struct dv_quota_resource {
+    dv_str name;
+    enum {
+        DV_QUOTA_NOTHING,       /* or the devices of a class alone */
+        DV_QUOTA_OBJECTS,       /* "count/RESOURCE.GROUP" */
+        DV_QUOTA_CORE_OBJECTS,  /* "services" */
+        DV_QUOTA_PODS,          /* "pods" */
+        DV_QUOTA_POD_RESOURCES, /* "limits.cpu" */
+    } type;
+    dv_str of; /* what is behind a prefix: the kind, or the resource of containers */
+    bool is_limit;
+    dv_str class; /* whose devices are counted; empty: none's */
+};
+
+/* Borrows the name. */
+struct dv_quota_resource dv_quota_resource_of(dv_str name);
+/* Whether objects of the kind use the resource at all. */
+bool dv_quota_counts(const struct dv_kind *kind, const struct dv_quota_resource *resource);
 /* Whether a quota is for the object, by its scopes. */
 bool dv_quota_is_for(const struct dv_api_resource_quota_spec *spec, const struct dv_kind *kind,
                      const void *value, struct dv_arena *arena);
 /* How much of the resource the object uses; 0 milli: nothing. */
-struct dv_quota_amount dv_quota_use(const struct dv_kind *kind, const void *value, dv_str name);
+struct dv_quota_amount dv_quota_use(const struct dv_kind *kind, const void *value,
+                                    const struct dv_quota_resource *resource);
 /* Which of the resources that the quota has a pod's containers have to say something about and do
  * not: "limits.memory for: c; requests.cpu for: c", in `arena`; empty: none. */
-dv_str dv_quota_missing(const void *pod, const dv_str *names, size_t n, struct dv_arena *arena);
+dv_str dv_quota_missing(const void *pod, const struct dv_quota_resource *const *resources, size_t n,
+                        struct dv_arena *arena);
 
 struct dv_quota_amount dv_quota_from_quantity(const struct dv_quantity *quantity);
 struct dv_quantity dv_quota_to_quantity(struct dv_quota_amount amount, struct dv_arena *arena);

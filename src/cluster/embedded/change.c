@@ -165,7 +165,7 @@ static bool commit_judged(struct dv_cluster_operation *operation, void *value)
 {
     const struct dv_result *result = &operation->result;
 
-    if (result->is_new && !dv_quota_admit(operation))
+    if ((result->is_new || dv_quota_moves(operation)) && !dv_quota_admit(operation))
         return false;
     if (result->is_same)
         return dv_cluster_operation_answer(operation, operation->entry->object);

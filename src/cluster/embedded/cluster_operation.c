@@ -47,6 +47,7 @@ static void op_free(struct dv_cluster_operation *operation)
     dv_object_unref(operation->class);
     dv_object_unref(operation->priority);
     dv_object_unref(operation->result.made);
+    dv_object_unref(operation->quota_old);
     dv_buf_fini(&operation->result.row);
     for (size_t i = 0; i < operation->n_objects; i++)
         dv_object_unkeep(operation->objects[i]);

@@ -133,6 +133,7 @@ struct dv_cluster_operation {
     size_t n_warnings;
     /* Its object counts for quotas though it is not stored yet (namespace_quota.c). */
     bool is_counted;
+    struct dv_object *quota_old; /* a reference: what a pod was before it moved to other quotas */
     struct dv_link quota_link;
     bool is_dry_run;
     bool is_created;

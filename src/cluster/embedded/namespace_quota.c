@@ -34,14 +34,6 @@ struct dv_list *dv_quotas_of(const struct dv_embedded *embedded, dv_str namespac
     return found ? &found->quotas : NULL;
 }
 
-struct dv_quota_part *dv_quota_part(const struct dv_namespace_quota *quota, dv_str name)
-{
-    for (size_t i = 0; i < quota->n_parts; i++)
-        if (dv_str_eq(quota->parts[i].name, name))
-            return &quota->parts[i];
-    return NULL;
-}
-
 /* ---- the status ---- */
 
 static bool run_status(struct dv_cluster_operation *operation)
@@ -60,9 +52,10 @@ static bool run_status(struct dv_cluster_operation *operation)
 
         if (part->is_known)
             used[n++] = (struct dv_quantity_entry){
-                part->name, dv_quota_to_quantity(
-                                (struct dv_quota_amount){part->stored + part->coming, part->format},
-                                operation->arena)};
+                part->resource.name,
+                dv_quota_to_quantity(
+                    (struct dv_quota_amount){part->stored + part->coming, part->format},
+                    operation->arena)};
     }
     value->status = (struct dv_api_resource_quota_status){
         .hard = value->spec.hard, .n_hard = value->spec.n_hard, .used = used, .n_used = n};
@@ -110,15 +103,17 @@ void dv_quota_publish(struct dv_namespace_quota *quota)
 
 /* ---- sums ---- */
 
-/* Adds what the object uses of a resource, or takes it off. True: that is something. */
-static bool add_use(const struct dv_namespace_quota *quota, struct dv_quota_part *part,
-                    const struct dv_object *object, int sign, struct dv_arena *arena)
+static bool is_for(const struct dv_namespace_quota *quota, const struct dv_object *object,
+                   struct dv_arena *arena)
 {
-    struct dv_quota_amount amount;
+    return object && dv_quota_is_for(&value_of(quota)->spec, object->kind, object->value, arena);
+}
 
-    if (!object || !dv_quota_is_for(&value_of(quota)->spec, object->kind, object->value, arena))
-        return false;
-    amount = dv_quota_use(object->kind, object->value, part->name);
+/* Adds what the object uses of a resource, or takes it off. True: that is something. */
+static bool add_use(struct dv_quota_part *part, const struct dv_object *object, int sign)
+{
+    struct dv_quota_amount amount = dv_quota_use(object->kind, object->value, &part->resource);
+
     if (amount.milli == 0)
         return false;
     part->stored += sign * amount.milli;
@@ -141,16 +136,18 @@ static void change_sums(struct dv_namespace_quota *quota, const struct dv_entry 
                         const struct dv_object *old, const struct dv_object *now,
                         struct dv_arena *arena)
 {
+    bool was_for = is_for(quota, old, arena);
+    bool is_now_for = is_for(quota, now, arena);
+    bool has_passed = is_passed(quota, entry);
     bool has_changed = false;
 
     for (size_t i = 0; i < quota->n_parts; i++) {
         struct dv_quota_part *part = &quota->parts[i];
 
-        if (!dv_quota_counts(entry->collection->kind, part->name) ||
-            (!part->is_counted && !is_passed(quota, entry)))
+        if (!part->is_counted && !has_passed)
             continue;
-        has_changed |= add_use(quota, part, old, -1, arena);
-        has_changed |= add_use(quota, part, now, 1, arena);
+        has_changed |= was_for && add_use(part, old, -1);
+        has_changed |= is_now_for && add_use(part, now, 1);
     }
     if (has_changed)
         dv_quota_publish(quota);
@@ -168,7 +165,7 @@ static void remember(struct dv_namespace_quota *quota, dv_str key)
 static bool wants_kind(const struct dv_namespace_quota *quota, const struct dv_kind *kind)
 {
     for (size_t i = 0; i < quota->n_parts; i++)
-        if (!quota->parts[i].is_counted && dv_quota_counts(kind, quota->parts[i].name))
+        if (!quota->parts[i].is_counted && dv_quota_counts(kind, &quota->parts[i].resource))
             return true;
     return false;
 }
@@ -186,10 +183,12 @@ static size_t walk_kind(struct dv_namespace_quota *quota, size_t n_left)
     while (n_left > 0 && (entry = dv_collection_range_next(&range)) != NULL) {
         DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
 
-        for (size_t i = 0; i < quota->n_parts; i++)
-            if (!quota->parts[i].is_counted &&
-                dv_quota_counts(collection->kind, quota->parts[i].name))
-                (void)add_use(quota, &quota->parts[i], dv_entry_object(entry), 1, arena);
+        const struct dv_object *object = dv_entry_object(entry);
+        bool counts = is_for(quota, object, arena);
+
+        for (size_t i = 0; counts && i < quota->n_parts; i++)
+            if (!quota->parts[i].is_counted)
+                (void)add_use(&quota->parts[i], object, 1);
         remember(quota, dv_entry_key(entry));
         n_left--;
     }
@@ -247,17 +246,18 @@ static void begin_walk(struct dv_namespace_quota *quota)
 
 /* ---- quotas ---- */
 
-static bool is_known(dv_str name)
+static bool is_known(const struct dv_quota_resource *resource)
 {
     for (unsigned id = 0; id < DV_N_KINDS; id++)
-        if (dv_quota_counts(dv_kind((enum dv_kind_id)id), name))
+        if (dv_quota_counts(dv_kind((enum dv_kind_id)id), resource))
             return true;
     /* Kinds that definitions make come and go; a quota may be there before its kind. */
     return dv_str_starts_with(name, DV_STR("count/")) && dv_str_find_char(name, '.') < name.n;
 }
 
 /* What objects that are being created use of a resource that is counted anew. */
-static dv_quota_sum coming_of(const struct dv_namespace_quota *quota, dv_str name)
+static dv_quota_sum coming_of(const struct dv_namespace_quota *quota,
+                              const struct dv_quota_resource *resource)
 {
     struct dv_list *coming = &quota->embedded->quotas.coming;
     dv_str namespace = dv_entry_namespace(quota->entry);
@@ -268,10 +268,10 @@ static dv_quota_sum coming_of(const struct dv_namespace_quota *quota, dv_str nam
             DV_CONTAINER(at, struct dv_cluster_operation, quota_link);
 
         if (dv_str_eq(dv_entry_namespace(operation->entry), namespace) &&
-            dv_quota_is_for(&value_of(quota)->spec, operation->entry->collection->kind,
-                            operation->result.value, operation->arena))
-            sum += dv_quota_use(operation->entry->collection->kind, operation->result.value, name)
-                       .milli;
+            dv_quota_is_charged(operation, quota))
+            sum +=
+                dv_quota_use(operation->entry->collection->kind, operation->result.value, resource)
+                    .milli;
     }
     return sum;
 }
@@ -284,6 +284,27 @@ static bool is_same_selector(const struct dv_api_scope_selector *a,
     return dv_message_eq(&dv_message_scope_selector, a, b);
 }
 
+/* Looks up what the status of the object says of each resource, in the order of both lists: to
+ * search for each would be quadratic, and it is done for each change of the status. */
+static void read_status(struct dv_namespace_quota *quota)
+{
+    const struct dv_api_resource_quota_status *status = &value_of(quota)->status;
+    DV_CLEANUP(dv_map_fini) struct dv_map hard = {0};
+    DV_CLEANUP(dv_map_fini) struct dv_map used = {0};
+
+    for (size_t i = 0; i < status->n_hard; i++)
+        (void)dv_map_set(&hard, status->hard[i].key, &status->hard[i]);
+    for (size_t i = 0; i < status->n_used; i++)
+        (void)dv_map_set(&used, status->used[i].key, &status->used[i]);
+    for (size_t i = 0; i < quota->n_parts; i++) {
+        struct dv_quota_part *part = &quota->parts[i];
+        const struct dv_quantity_entry *entry = dv_map_get(&hard, part->resource.name);
+
+        part->hard = entry ? &entry->value : NULL;
+        part->is_told = dv_map_get(&used, part->resource.name) != NULL;
+    }
+}
+
 /* Takes the resources of the object. Those that are known already keep their sums, unless the quota
  * is for other pods now. */
 static void set_parts(struct dv_namespace_quota *quota, const struct dv_api_resource_quota *old)
@@ -291,23 +312,28 @@ static void set_parts(struct dv_namespace_quota *quota, const struct dv_api_reso
     const struct dv_api_resource_quota_spec *spec = &value_of(quota)->spec;
     bool keeps = old && is_same_selector(old->spec.scope_selector, spec->scope_selector);
     struct dv_quota_part *parts = dv_alloc((spec->n_hard + 1) * sizeof(*parts));
+    DV_CLEANUP(dv_map_fini) struct dv_map kept = {0};
     bool has_new = !old;
 
+    for (size_t i = 0; keeps && i < quota->n_parts; i++)
+        (void)dv_map_set(&kept, quota->parts[i].resource.name, &quota->parts[i]);
     for (size_t i = 0; i < spec->n_hard; i++) {
-        const struct dv_quota_part *known = keeps ? dv_quota_part(quota, spec->hard[i].key) : NULL;
+        const struct dv_quota_part *known = dv_map_get(&kept, spec->hard[i].key);
+        struct dv_quota_resource resource = dv_quota_resource_of(spec->hard[i].key);
 
-        parts[i] = (struct dv_quota_part){.is_known = is_known(spec->hard[i].key)};
         if (known && known->is_counted) {
             parts[i] = *known;
         } else {
-            parts[i].coming = coming_of(quota, spec->hard[i].key);
+            parts[i] = (struct dv_quota_part){.is_known = is_known(&resource),
+                                              .coming = coming_of(quota, &resource)};
             has_new = true;
         }
-        parts[i].name = spec->hard[i].key;
+        parts[i].resource = resource;
     }
     free(quota->parts);
     quota->parts = parts;
     quota->n_parts = spec->n_hard;
+    read_status(quota);
     if (has_new || quota->is_walking)
         begin_walk(quota);
 }

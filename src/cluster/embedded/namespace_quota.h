@@ -24,7 +24,10 @@ struct dv_object;
 
 /* One resource of a quota. */
 struct dv_quota_part {
-    dv_str name; /* in the quota's object */
+    struct dv_quota_resource resource; /* its texts are in the quota's object */
+    /* As the object's status has it; NULL: it says nothing of it. */
+    const struct dv_quantity *hard;
+    bool is_told; /* the status says how much is used */
     dv_quota_sum stored;
     dv_quota_sum coming;
     enum dv_quantity_format format;
@@ -69,17 +72,21 @@ void dv_quotas_fini(struct dv_embedded *embedded);
 void dv_quotas_start(struct dv_embedded *embedded);
 /* The quotas of the namespace, of struct dv_namespace_quota; NULL: there are none. */
 struct dv_list *dv_quotas_of(const struct dv_embedded *embedded, dv_str namespace);
-struct dv_quota_part *dv_quota_part(const struct dv_namespace_quota *quota, dv_str name);
 /* Shows in the status what is used now. */
 void dv_quota_publish(struct dv_namespace_quota *quota);
 /* Tells a change that has become durable; both objects have their values, or are NULL. */
 void dv_quota_change(struct dv_embedded *embedded, struct dv_entry *entry,
                      const struct dv_object *old, struct dv_object *now);
 
-/* namespace_quota_admit.c: checks an object that is created, and lets it count from now on. False:
- * it does not fit, and the operation has failed. */
+/* namespace_quota_admit.c. Whether a change of a pod has other quotas be for it. */
+bool dv_quota_moves(const struct dv_cluster_operation *operation);
+/* Whether the quota is for the object and, of a pod that moves, was not for it before. */
+bool dv_quota_is_charged(const struct dv_cluster_operation *operation,
+                         const struct dv_namespace_quota *quota);
+/* Checks an object that is created or moves, and lets it count from now on. False: it does not fit,
+ * and the operation has failed. */
 DV_CHECKED bool dv_quota_admit(struct dv_cluster_operation *operation);
-/* To be called when the creation has ended, well or not. */
+/* To be called when the operation has ended, well or not. */
 void dv_quota_settle(struct dv_cluster_operation *operation);
 
 #endif

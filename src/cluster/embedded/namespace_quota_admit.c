@@ -34,29 +34,38 @@ static bool refuse(struct dv_cluster_operation *operation, const char *why)
                                      dv_status_forbidden(&about, operation->arena, "%s", why));
 }
 
-/* The resources of the quota that the object may use: those that its status has. */
-static size_t restricted(const struct dv_cluster_operation *operation,
-                         const struct dv_api_resource_quota *quota, dv_str *names)
+bool dv_quota_is_charged(const struct dv_cluster_operation *operation,
+                         const struct dv_namespace_quota *quota)
 {
-    size_t n = 0;
+    const struct dv_api_resource_quota *value = quota->object->value;
 
-    for (size_t i = 0; i < quota->status.n_hard; i++)
-        if (dv_quota_counts(kind_of(operation), quota->status.hard[i].key))
-            names[n++] = quota->status.hard[i].key;
-    return n;
+    return dv_quota_is_for(&value->spec, kind_of(operation), operation->result.value,
+                           operation->arena) &&
+           !(operation->quota_old &&
+             dv_quota_is_for(&value->spec, kind_of(operation), operation->quota_old->value,
+                             operation->arena));
+}
+
+/* Whether the object may use the resource, and the quota's status has it. */
+static bool is_restricted(const struct dv_cluster_operation *operation,
+                          const struct dv_quota_part *part)
+{
+    return part->hard && dv_quota_counts(kind_of(operation), &part->resource);
 }
 
 static bool refuse_unknown(struct dv_cluster_operation *operation,
-                           const struct dv_api_resource_quota *quota, const dv_str *names, size_t n)
+                           const struct dv_namespace_quota *quota)
 {
     DV_CLEANUP(dv_buf_fini) struct dv_buf text;
 
     dv_buf_init(&text, TEXT_BYTES_MAX);
-    for (size_t i = 0; i < n; i++)
-        dv_buf_printf(&text, "%s%.*s", i > 0 ? "," : "", DV_FMT(names[i]));
+    for (size_t i = 0; i < quota->n_parts; i++)
+        if (is_restricted(operation, &quota->parts[i]))
+            dv_buf_printf(&text, "%s%.*s", text.n > 0 ? "," : "",
+                          DV_FMT(quota->parts[i].resource.name));
     return refuse(operation,
                   dv_str_printf(operation->arena, "status unknown for quota: %.*s, resources: %.*s",
-                                DV_FMT(quota->metadata.name), DV_FMT(dv_buf_str(&text)))
+                                DV_FMT(quota->object->meta->name), DV_FMT(dv_buf_str(&text)))
                       .p);
 }
 
@@ -75,20 +84,20 @@ static void add_amount(struct dv_buf *buf, dv_str name, const struct dv_quantity
 
 /* Adds the resource to what is exceeded, when it is. */
 static void look_at(struct dv_cluster_operation *operation, const struct dv_quota_part *part,
-                    const struct dv_quantity *hard, struct excess *excess)
+                    struct excess *excess)
 {
     struct dv_quota_amount wanted =
-        dv_quota_use(kind_of(operation), operation->result.value, part->name);
+        dv_quota_use(kind_of(operation), operation->result.value, &part->resource);
     struct dv_quota_amount used = {part->stored + part->coming, part->format};
     struct dv_quantity amount;
 
-    if (wanted.milli == 0 || used.milli + wanted.milli <= dv_quota_from_quantity(hard).milli)
+    if (wanted.milli == 0 || used.milli + wanted.milli <= dv_quota_from_quantity(part->hard).milli)
         return;
     amount = dv_quota_to_quantity(wanted, operation->arena);
-    add_amount(&excess->requested, part->name, &amount);
+    add_amount(&excess->requested, part->resource.name, &amount);
     amount = dv_quota_to_quantity(used, operation->arena);
-    add_amount(&excess->used, part->name, &amount);
-    add_amount(&excess->limited, part->name, hard);
+    add_amount(&excess->used, part->resource.name, &amount);
+    add_amount(&excess->limited, part->resource.name, part->hard);
 }
 
 static bool refuse_excess(struct dv_cluster_operation *operation,
@@ -104,70 +113,71 @@ static bool refuse_excess(struct dv_cluster_operation *operation,
 }
 
 static bool check_amounts(struct dv_cluster_operation *operation,
-                          const struct dv_namespace_quota *quota, const dv_str *names, size_t n)
+                          const struct dv_namespace_quota *quota)
 {
-    const struct dv_api_resource_quota *value = quota->object->value;
     struct excess excess;
     bool is_ok = true;
 
     dv_buf_init(&excess.requested, TEXT_BYTES_MAX);
     dv_buf_init(&excess.used, TEXT_BYTES_MAX);
     dv_buf_init(&excess.limited, TEXT_BYTES_MAX);
-    for (size_t i = 0; i < n; i++) {
-        const struct dv_quota_part *part = dv_quota_part(quota, names[i]);
-
-        if (part) /* NULL: the spec has it no more, and the status soon */
-            look_at(operation, part,
-                    dv_quantity_find(value->status.hard, value->status.n_hard, names[i]), &excess);
-    }
+    for (size_t i = 0; i < quota->n_parts; i++)
+        if (is_restricted(operation, &quota->parts[i]))
+            look_at(operation, &quota->parts[i], &excess);
     if (excess.requested.n > 0)
-        is_ok = refuse_excess(operation, value, &excess);
+        is_ok = refuse_excess(operation, quota->object->value, &excess);
     dv_buf_fini(&excess.requested);
     dv_buf_fini(&excess.used);
     dv_buf_fini(&excess.limited);
     return is_ok;
 }
 
-static bool check(struct dv_cluster_operation *operation, const struct dv_namespace_quota *quota)
+/* Whether the pod says all that it has to say for the quota. */
+static bool check_said(struct dv_cluster_operation *operation,
+                       const struct dv_namespace_quota *quota)
 {
-    const struct dv_api_resource_quota *value = quota->object->value;
-    dv_str *names = DV_NEW_ARRAY(operation->arena, dv_str, value->status.n_hard + 1);
-    size_t n = restricted(operation, value, names);
+    const struct dv_quota_resource **resources =
+        DV_NEW_ARRAY(operation->arena, const struct dv_quota_resource *, quota->n_parts + 1);
+    size_t n = 0;
     dv_str missing;
 
-    if (n == 0 || !dv_quota_is_for(&value->spec, kind_of(operation), operation->result.value,
-                                   operation->arena))
+    if (kind_of(operation)->id != DV_KIND_POD)
         return true;
-    if (kind_of(operation)->id == DV_KIND_POD) {
-        missing = dv_quota_missing(operation->result.value, names, n, operation->arena);
-        if (missing.n > 0)
-            return refuse(operation,
-                          dv_str_printf(operation->arena, "failed quota: %.*s: must specify %.*s",
-                                        DV_FMT(value->metadata.name), DV_FMT(missing))
-                              .p);
-    }
-    for (size_t i = 0; i < n; i++) {
-        const struct dv_quota_part *part = dv_quota_part(quota, names[i]);
+    for (size_t i = 0; i < quota->n_parts; i++)
+        if (is_restricted(operation, &quota->parts[i]))
+            resources[n++] = &quota->parts[i].resource;
+    missing = dv_quota_missing(operation->result.value, resources, n, operation->arena);
+    return missing.n == 0 ||
+           refuse(operation,
+                  dv_str_printf(operation->arena, "failed quota: %.*s: must specify %.*s",
+                                DV_FMT(quota->object->meta->name), DV_FMT(missing))
+                      .p);
+}
 
-        if (!dv_quantity_find(value->status.used, value->status.n_used, names[i]) ||
-            (part && !part->is_counted))
-            return refuse_unknown(operation, value, names, n);
+static bool check(struct dv_cluster_operation *operation, const struct dv_namespace_quota *quota)
+{
+    if (!dv_quota_is_charged(operation, quota))
+        return true;
+    if (!check_said(operation, quota))
+        return false;
+    for (size_t i = 0; i < quota->n_parts; i++) {
+        const struct dv_quota_part *part = &quota->parts[i];
+
+        if (is_restricted(operation, part) && !(part->is_told && part->is_counted))
+            return refuse_unknown(operation, quota);
     }
-    return check_amounts(operation, quota, names, n);
+    return check_amounts(operation, quota);
 }
 
 /* Adds what the object uses to what is coming, or takes it off. */
 static void count(struct dv_cluster_operation *operation, struct dv_namespace_quota *quota,
                   int sign)
 {
-    const struct dv_api_resource_quota *value = quota->object->value;
-
-    if (!dv_quota_is_for(&value->spec, kind_of(operation), operation->result.value,
-                         operation->arena))
+    if (!dv_quota_is_charged(operation, quota))
         return;
     for (size_t i = 0; i < quota->n_parts; i++) {
         struct dv_quota_amount amount =
-            dv_quota_use(kind_of(operation), operation->result.value, quota->parts[i].name);
+            dv_quota_use(kind_of(operation), operation->result.value, &quota->parts[i].resource);
 
         quota->parts[i].coming += sign * amount.milli;
         if (amount.milli != 0)
@@ -191,6 +201,17 @@ static bool has_room_for_quota(struct dv_cluster_operation *operation, const str
                                  .p);
 }
 
+/* Scopes go by what of a pod cannot change, but for this. */
+bool dv_quota_moves(const struct dv_cluster_operation *operation)
+{
+    const struct dv_object *old = operation->entry->object;
+    const struct dv_api_pod *pod = operation->result.value;
+
+    return old && kind_of(operation)->id == DV_KIND_POD &&
+           !((const struct dv_api_pod *)old->value)->spec.active_deadline_seconds !=
+               !pod->spec.active_deadline_seconds;
+}
+
 bool dv_quota_admit(struct dv_cluster_operation *operation)
 {
     struct dv_embedded *embedded = operation->embedded;
@@ -203,6 +224,8 @@ bool dv_quota_admit(struct dv_cluster_operation *operation)
         return true;
     if (kind_of(operation)->id == DV_KIND_RESOURCE_QUOTA && !has_room_for_quota(operation, quotas))
         return false;
+    if (operation->entry->object) /* it is not created */
+        operation->quota_old = dv_object_ref(operation->entry->object);
     for (struct dv_link *at = quotas->head.next; at != &quotas->head; at = at->next)
         if (!check(operation, DV_CONTAINER(at, struct dv_namespace_quota, link)))
             return false;

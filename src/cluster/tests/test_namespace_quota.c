@@ -11,10 +11,10 @@
 #define QUOTA(hard) "{\"metadata\":{\"name\":\"q\"},\"spec\":{\"hard\":{" hard "}}}"
 #define CONFIG "{\"metadata\":{\"name\":\"c%zu\"}}"
 
-static const char *used(struct fixture *fixture)
+static const char *used_of(struct fixture *fixture, const char *name)
 {
     const struct dv_api_resource_quota *quota =
-        must(get(fixture, DV_KIND_RESOURCE_QUOTA, "default", "q"))->value;
+        must(get(fixture, DV_KIND_RESOURCE_QUOTA, "default", name))->value;
     const char *text = "";
 
     for (size_t i = 0; i < quota->status.n_used; i++)
@@ -23,6 +23,11 @@ static const char *used(struct fixture *fixture)
                              DV_FMT(dv_quantity_text(&quota->status.used[i].value, fixture->arena)))
                    .p;
     return text;
+}
+
+static const char *used(struct fixture *fixture)
+{
+    return used_of(fixture, "q");
 }
 
 static void make(struct fixture *fixture, const char *hard_of_quota)
@@ -163,6 +168,35 @@ static void pods_count_by_class_and_resource(void **state)
     (void)must(create(fixture, DV_KIND_POD, "default", POD("c", "")));
 }
 
+#define SCOPED(name, scope)                                                                        \
+    "{\"metadata\":{\"name\":\"" name "\"},\"spec\":{\"hard\":{\"pods\":\"1\"},"                   \
+    "\"scopes\":[\"" scope "\"]}}"
+#define ENDS "{\"spec\":{\"activeDeadlineSeconds\":60}}"
+
+/* Who sets a deadline moves its pod from one scope into another: into one that is full it cannot.
+ */
+static void a_pod_moves_only_where_there_is_room(void **state)
+{
+    struct fixture *fixture = *state;
+
+    (void)must(create(fixture, DV_KIND_RESOURCE_QUOTA, "default", SCOPED("short", "Terminating")));
+    (void)must(
+        create(fixture, DV_KIND_RESOURCE_QUOTA, "default", SCOPED("long", "NotTerminating")));
+    settle(fixture);
+    (void)must(create(fixture, DV_KIND_POD, "default", POD("a", "")));
+    (void)must(patch(fixture, DV_KIND_POD, "default", "a", DV_PATCH_MERGE, ENDS));
+    (void)must(create(fixture, DV_KIND_POD, "default", POD("b", "")));
+    must_fail(patch(fixture, DV_KIND_POD, "default", "b", DV_PATCH_MERGE, ENDS), 403, "Forbidden",
+              "pods \"b\" is forbidden: exceeded quota: short, requested: pods=1, used: pods=1, "
+              "limited: pods=1");
+    must_fail(create(fixture, DV_KIND_POD, "default", POD("c", "")), 403, "Forbidden",
+              "pods \"c\" is forbidden: exceeded quota: long, requested: pods=1, used: pods=1, "
+              "limited: pods=1");
+    settle(fixture);
+    assert_string_equal(used_of(fixture, "short"), "pods=1");
+    assert_string_equal(used_of(fixture, "long"), "pods=1");
+}
+
 static void pods_get_the_priority_of_their_class(void **state)
 {
     struct fixture *fixture = *state;
@@ -231,6 +265,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_failed_creation_gives_its_room_back, start, end),
         cmocka_unit_test_setup_teardown(a_quota_counts_again_after_a_restart, start_on_disk, end),
         cmocka_unit_test_setup_teardown(pods_count_by_class_and_resource, start_with_plugins, end),
+        cmocka_unit_test_setup_teardown(a_pod_moves_only_where_there_is_room, start_with_plugins,
+                                        end),
         cmocka_unit_test_setup_teardown(pods_get_the_priority_of_their_class, start_with_plugins,
                                         end),
     };

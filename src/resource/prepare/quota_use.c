@@ -73,54 +73,18 @@ static struct dv_quota_amount larger_of(struct dv_quota_amount a, struct dv_quot
 
 /* -- Pods ----------------------------------------------------------------------------------- */
 
-/* What a quota's resource is to a container: one of its requests or limits. */
-struct asked {
-    dv_str resource; /* empty: it is no resource of containers */
-    bool is_limit;
-};
-
-static bool is_computed(dv_str name)
-{
-    return dv_str_eq(name, DV_STR("cpu")) || dv_str_eq(name, DV_STR("memory")) ||
-           dv_str_eq(name, DV_STR("ephemeral-storage"));
-}
-
-static dv_str without(dv_str text, dv_str prefix)
-{
-    return (dv_str){text.p + prefix.n, text.n - prefix.n};
-}
-
-static struct asked asked_by(dv_str name)
-{
-    const struct asked nothing = {0};
-    struct asked asked = {.resource = name};
-    bool is_request = dv_str_starts_with(name, DV_STR(REQUESTS));
-    bool is_huge;
-
-    asked.is_limit = dv_str_starts_with(name, DV_STR(LIMITS));
-    if (is_request)
-        asked.resource = without(name, DV_STR(REQUESTS));
-    else if (asked.is_limit)
-        asked.resource = without(name, DV_STR(LIMITS));
-    is_huge = !asked.is_limit && dv_str_starts_with(asked.resource, DV_STR("hugepages-"));
-    if (is_computed(asked.resource) || is_huge ||
-        (is_request && dv_is_extended_resource_name(asked.resource)))
-        return asked;
-    return nothing;
-}
-
 static const struct dv_quantity *find(const struct dv_api_resource_requirements *resources,
-                                      struct asked asked)
+                                      const struct dv_quota_resource *asked)
 {
     if (!resources)
         return NULL;
-    return asked.is_limit
-               ? dv_quantity_find(resources->limits, resources->n_limits, asked.resource)
-               : dv_quantity_find(resources->requests, resources->n_requests, asked.resource);
+    return asked->is_limit
+               ? dv_quantity_find(resources->limits, resources->n_limits, asked->of)
+               : dv_quantity_find(resources->requests, resources->n_requests, asked->of);
 }
 
 static struct dv_quota_amount amount_of(const struct dv_api_resource_requirements *resources,
-                                        struct asked asked)
+                                        const struct dv_quota_resource *asked)
 {
     const struct dv_quantity *found = find(resources, asked);
 
@@ -134,12 +98,13 @@ static const struct dv_quantity *overhead_of(const struct dv_api_pod_spec *spec,
 
 /* All containers together, or the init container that needs most beside those before it that stay;
  * what the pod asks for as a whole replaces that. */
-static struct dv_quota_amount use_of_spec(const struct dv_api_pod_spec *spec, struct asked asked)
+static struct dv_quota_amount use_of_spec(const struct dv_api_pod_spec *spec,
+                                          const struct dv_quota_resource *asked)
 {
     struct dv_quota_amount all = {0};
     struct dv_quota_amount staying = {0};
     struct dv_quota_amount peak = {0};
-    const struct dv_quantity *overhead = overhead_of(spec, asked.resource);
+    const struct dv_quantity *overhead = overhead_of(spec, asked->of);
 
     for (size_t i = 0; i < spec->n_containers; i++)
         all = sum_of(all, amount_of(&spec->containers[i].resources, asked));
@@ -154,7 +119,7 @@ static struct dv_quota_amount use_of_spec(const struct dv_api_pod_spec *spec, st
     all = larger_of(sum_of(all, staying), peak);
     if (find(spec->resources, asked))
         all = amount_of(spec->resources, asked);
-    if (overhead && (!asked.is_limit || all.milli != 0))
+    if (overhead && (!asked->is_limit || all.milli != 0))
         all = sum_of(all, dv_quota_from_quantity(overhead));
     return all;
 }
@@ -165,13 +130,12 @@ static bool is_finished(const struct dv_api_pod *pod)
            dv_str_eq(pod->status.phase, DV_STR("Failed"));
 }
 
-static struct dv_quota_amount use_of_pod(const struct dv_api_pod *pod, dv_str name)
+static struct dv_quota_amount use_of_pod(const struct dv_api_pod *pod,
+                                         const struct dv_quota_resource *resource)
 {
     if (is_finished(pod))
         return (struct dv_quota_amount){0};
-    if (dv_str_eq(name, DV_STR("pods")))
-        return count_of(1);
-    return use_of_spec(&pod->spec, asked_by(name));
+    return resource->type == DV_QUOTA_PODS ? count_of(1) : use_of_spec(&pod->spec, resource);
 }
 
 /* -- Claims --------------------------------------------------------------------------------- */
@@ -200,9 +164,8 @@ static int64_t devices_of_request(const struct dv_api_device_request *request, d
     return n;
 }
 
-static struct dv_quota_amount use_of_claim(const struct dv_api_resource_claim *claim, dv_str name)
+static struct dv_quota_amount use_of_claim(const struct dv_api_resource_claim *claim, dv_str class)
 {
-    dv_str class = {name.p, name.n - (sizeof(CLASS_SUFFIX) - 1)};
     struct dv_quota_amount all = {0};
 
     for (size_t i = 0; i < claim->spec.devices.n_requests; i++)
@@ -212,66 +175,121 @@ static struct dv_quota_amount use_of_claim(const struct dv_api_resource_claim *c
 
 /* -- Objects -------------------------------------------------------------------------------- */
 
-/* Whether the name is "count/RESOURCE.GROUP" of the kind. */
-static bool is_count(const struct dv_kind *kind, dv_str name)
+static bool is_computed(dv_str name)
 {
-    dv_str group = kind->versions[0].group;
-    dv_str rest;
+    return dv_str_eq(name, DV_STR("cpu")) || dv_str_eq(name, DV_STR("memory")) ||
+           dv_str_eq(name, DV_STR("ephemeral-storage"));
+}
 
-    if (!dv_str_starts_with(name, DV_STR(COUNT_PREFIX)))
+static dv_str without(dv_str text, dv_str prefix)
+{
+    return (dv_str){text.p + prefix.n, text.n - prefix.n};
+}
+
+/* Reads the name of one of the requests or limits of containers. */
+static bool read_pod_resource(struct dv_quota_resource *resource)
+{
+    bool is_request = dv_str_starts_with(resource->name, DV_STR(REQUESTS));
+    bool is_limit = dv_str_starts_with(resource->name, DV_STR(LIMITS));
+    dv_str of = is_request ? without(resource->name, DV_STR(REQUESTS))
+                : is_limit ? without(resource->name, DV_STR(LIMITS))
+                           : resource->name;
+    bool is_huge = !is_limit && dv_str_starts_with(of, DV_STR("hugepages-"));
+
+    if (!is_computed(of) && !is_huge && !(is_request && dv_is_extended_resource_name(of)))
         return false;
-    rest = without(name, DV_STR(COUNT_PREFIX));
-    if (!dv_str_starts_with(rest, kind->plural))
-        return false;
-    rest = without(rest, kind->plural);
-    if (group.n == 0)
-        return rest.n == 0;
-    return rest.n > 0 && rest.p[0] == '.' && dv_str_eq(without(rest, DV_STR(".")), group);
+    resource->of = of;
+    resource->is_limit = is_limit;
+    return true;
 }
 
 /* The kinds of the core that quotas also know by their resource alone. */
-static bool is_plural(const struct dv_kind *kind, dv_str name)
+static bool is_core_kind(dv_str name)
 {
     static const dv_str names[] = {DV_STR_INIT("configmaps"), DV_STR_INIT("secrets"),
                                    DV_STR_INIT("resourcequotas"), DV_STR_INIT("services")};
 
     for (size_t i = 0; i < DV_COUNT(names); i++)
         if (dv_str_eq(name, names[i]))
-            return kind->versions[0].group.n == 0 && dv_str_eq(kind->plural, name);
+            return true;
     return false;
 }
 
-bool dv_quota_counts(const struct dv_kind *kind, dv_str name)
+struct dv_quota_resource dv_quota_resource_of(dv_str name)
+{
+    struct dv_quota_resource resource = {.name = name, .of = name};
+
+    if (name.n > sizeof(CLASS_SUFFIX) - 1 && dv_str_ends_with(name, DV_STR(CLASS_SUFFIX)))
+        resource.class = dv_str_slice(name, 0, name.n - (sizeof(CLASS_SUFFIX) - 1));
+    if (dv_str_starts_with(name, DV_STR(COUNT_PREFIX))) {
+        resource.type = DV_QUOTA_OBJECTS;
+        resource.of = without(name, DV_STR(COUNT_PREFIX));
+    } else if (is_core_kind(name)) {
+        resource.type = DV_QUOTA_CORE_OBJECTS;
+    } else if (dv_str_eq(name, DV_STR("pods"))) {
+        resource.type = DV_QUOTA_PODS;
+    } else if (read_pod_resource(&resource)) {
+        resource.type = DV_QUOTA_POD_RESOURCES;
+    }
+    return resource;
+}
+
+/* Whether the text is "RESOURCE.GROUP" of the kind. */
+static bool is_kind(const struct dv_kind *kind, dv_str text)
+{
+    dv_str group = kind->versions[0].group;
+    dv_str rest;
+
+    if (!dv_str_starts_with(text, kind->plural))
+        return false;
+    rest = without(text, kind->plural);
+    if (group.n == 0)
+        return rest.n == 0;
+    return rest.n > 0 && rest.p[0] == '.' && dv_str_eq(without(rest, DV_STR(".")), group);
+}
+
+/* Whether the resource is how many objects of the kind there are. */
+static bool is_count(const struct dv_kind *kind, const struct dv_quota_resource *resource)
+{
+    if (resource->type == DV_QUOTA_OBJECTS)
+        return is_kind(kind, resource->of);
+    return resource->type == DV_QUOTA_CORE_OBJECTS && kind->versions[0].group.n == 0 &&
+           dv_str_eq(kind->plural, resource->of);
+}
+
+bool dv_quota_counts(const struct dv_kind *kind, const struct dv_quota_resource *resource)
 {
     if (!kind->is_namespaced)
         return false;
-    if (is_count(kind, name) || is_plural(kind, name))
+    if (is_count(kind, resource))
         return true;
     if (kind->id == DV_KIND_POD)
-        return dv_str_eq(name, DV_STR("pods")) || asked_by(name).resource.n > 0;
-    return kind->id == DV_KIND_CLAIM && name.n > sizeof(CLASS_SUFFIX) - 1 &&
-           dv_str_ends_with(name, DV_STR(CLASS_SUFFIX));
+        return resource->type == DV_QUOTA_PODS || resource->type == DV_QUOTA_POD_RESOURCES;
+    return kind->id == DV_KIND_CLAIM && resource->class.n > 0;
 }
 
-struct dv_quota_amount dv_quota_use(const struct dv_kind *kind, const void *value, dv_str name)
+struct dv_quota_amount dv_quota_use(const struct dv_kind *kind, const void *value,
+                                    const struct dv_quota_resource *resource)
 {
-    if (is_count(kind, name) || is_plural(kind, name))
-        return count_of(1);
-    if (!dv_quota_counts(kind, name))
+    if (!dv_quota_counts(kind, resource))
         return (struct dv_quota_amount){0};
-    return kind->id == DV_KIND_POD ? use_of_pod(value, name) : use_of_claim(value, name);
+    if (is_count(kind, resource))
+        return count_of(1);
+    return kind->id == DV_KIND_POD ? use_of_pod(value, resource)
+                                   : use_of_claim(value, resource->class);
 }
 
 /* -- What containers have to say ------------------------------------------------------------ */
 
 /* A quota of these is only worth something when every container says what it needs. */
-static bool has_to_be_said(struct asked asked)
+static bool has_to_be_said(const struct dv_quota_resource *asked)
 {
-    return dv_str_eq(asked.resource, DV_STR("cpu")) || dv_str_eq(asked.resource, DV_STR("memory"));
+    return asked->type == DV_QUOTA_POD_RESOURCES &&
+           (dv_str_eq(asked->of, DV_STR("cpu")) || dv_str_eq(asked->of, DV_STR("memory")));
 }
 
 /* Lists the containers that say nothing, sorted and each once. */
-static dv_str list_silent(const struct dv_api_pod_spec *spec, struct asked asked,
+static dv_str list_silent(const struct dv_api_pod_spec *spec, const struct dv_quota_resource *asked,
                           struct dv_arena *arena)
 {
     dv_str *names = DV_NEW_ARRAY(arena, dv_str, spec->n_containers + spec->n_init_containers);
@@ -294,22 +312,22 @@ static dv_str list_silent(const struct dv_api_pod_spec *spec, struct asked asked
     return dv_str_copy(dv_buf_str(&text), arena);
 }
 
-dv_str dv_quota_missing(const void *pod, const dv_str *names, size_t n, struct dv_arena *arena)
+dv_str dv_quota_missing(const void *pod, const struct dv_quota_resource *const *resources, size_t n,
+                        struct dv_arena *arena)
 {
     const struct dv_api_pod *value = pod;
     DV_CLEANUP(dv_buf_fini) struct dv_buf text;
 
     dv_buf_init(&text, NAMES_BYTES_MAX);
     for (size_t i = 0; i < n; i++) {
-        struct asked asked = asked_by(names[i]);
         dv_str silent;
 
-        if (!has_to_be_said(asked))
+        if (!has_to_be_said(resources[i]))
             continue;
-        silent = list_silent(&value->spec, asked, arena);
+        silent = list_silent(&value->spec, resources[i], arena);
         if (silent.n > 0)
-            dv_buf_printf(&text, "%s%.*s for: %.*s", text.n > 0 ? "; " : "", DV_FMT(names[i]),
-                          DV_FMT(silent));
+            dv_buf_printf(&text, "%s%.*s for: %.*s", text.n > 0 ? "; " : "",
+                          DV_FMT(resources[i]->name), DV_FMT(silent));
     }
     return dv_str_copy(dv_buf_str(&text), arena);
 }
