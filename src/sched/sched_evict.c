@@ -62,8 +62,18 @@ void dv_sched_nominate(struct dv_sched_pod *pod, dv_str node)
     free(pod->nominated);
     pod->nominated = dv_alloc(node.n + 1);
     memcpy(pod->nominated, node.p, node.n);
-    if (!dv_link_is_in(&pod->nominates))
-        dv_list_push(&pod->sched->nominated, &pod->nominates);
+    if (dv_link_is_in(&pod->nominates))
+        return;
+    dv_list_push(&pod->sched->nominated, &pod->nominates);
+    pod->sched->n_nominated++;
+}
+
+static void forget_nomination(struct dv_sched_pod *pod)
+{
+    dv_link_remove(&pod->nominates);
+    pod->sched->n_nominated--;
+    free(pod->nominated);
+    pod->nominated = NULL;
 }
 
 void dv_sched_unnominate(struct dv_sched_pod *pod)
@@ -73,9 +83,7 @@ void dv_sched_unnominate(struct dv_sched_pod *pod)
     if (!pod->nominated)
         return;
     node = dv_map_get(&pod->sched->nodes_by_name, dv_str_from_c(pod->nominated));
-    dv_link_remove(&pod->nominates);
-    free(pod->nominated);
-    pod->nominated = NULL;
+    forget_nomination(pod);
     if (node && !pod->sched->is_closing)
         dv_sched_node_improved(pod->sched, node); /* what it was promised is for others */
 }
@@ -303,9 +311,7 @@ static void take_promises(struct dv_sched_pod *pod, const struct dv_sched_node *
         if (other == pod || other->priority >= pod->priority ||
             !dv_str_eq(dv_str_from_c(other->nominated), node->name))
             continue;
-        dv_link_remove(&other->nominates);
-        free(other->nominated);
-        other->nominated = NULL;
+        forget_nomination(other);
         write_nomination(other, DV_STR_NONE);
     }
 }

@@ -144,6 +144,7 @@ static void free_pod(struct dv_sched_pod *pod)
     dv_object_unref(pod->assumed_as);
     dv_arena_free(pod->say_arena);
     free(pod->said);
+    pod->sched->n_nominated -= dv_link_is_in(&pod->nominates);
     dv_link_remove(&pod->nominates);
     free(pod->nominated);
     free(pod);

@@ -310,6 +310,7 @@ struct dv_sched {
     /* How many pods on nodes have which priority; the lowest first. */
     DV_VEC(struct dv_sched_priority) priorities;
     struct dv_list nominated; /* of struct dv_sched_pod: they wait for victims to go */
+    size_t n_nominated;
     struct dv_list evictions; /* sched_evict.c */
     struct dv_affinity *affinity;
     size_t n_wanting; /* crowds that look at other pods */

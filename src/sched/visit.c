@@ -127,6 +127,8 @@ void dv_sched_attempt_visit(struct dv_sched_attempt *attempt, struct dv_sched_no
                    : 0;
     dv_sched_spend(sched, attempt->visit_cost + dv_sched_tolerating_cost(
                                                     attempt->value->spec.n_tolerations, n_taints));
+    /* Each of them is asked whether it goes first there, once or twice. */
+    dv_sched_spend(sched, sched->n_nominated);
     if (!dv_sched_attempt_may_be_on(attempt, node))
         return;
     candidate = dv_vec_add_in(&attempt->candidates, sched->scratch);
