@@ -57,6 +57,8 @@ bool dv_view_is_synced(const struct dv_view *view);
 size_t dv_view_n(const struct dv_view *view);
 /* Borrowed until the next turn of the loop: take a reference to keep it. NULL when absent. */
 struct dv_object *dv_view_get(const struct dv_view *view, dv_str namespace, dv_str name);
+/* The same, and the object may be packed (resource/object_pool.h). */
+struct dv_object *dv_view_get_packed(const struct dv_view *view, dv_str namespace, dv_str name);
 /* The next object at or after *at, which is moved past it; NULL at the end. Start with 0. In no
  * particular order; the view must not change in between. */
 struct dv_object *dv_view_next(const struct dv_view *view, size_t *at);

@@ -23,12 +23,12 @@
 #include "cluster/recorder.h"
 #include "control/control_queue.h"
 #include "loop/loop.h"
+#include "resource/object_pool.h"
 #include "resource/resource.h"
 #include "resource/status.h"
 
-/* With more objects than this the plan is made on a worker: so many take about a millisecond. */
-#define ON_LOOP_MAX 1000u
-/* The same for what they take in memory: revisions are read as text, templates written as such. */
+/* With objects that take more memory than this the plan is made on a worker, too: revisions are
+ * read as text, templates written as such. */
 #define ON_LOOP_BYTES_MAX ((size_t)256 * 1024)
 /* The name under which fields of objects are set. */
 #define MANAGER DV_STR("kube-controller-manager")
@@ -50,6 +50,10 @@ static void drop_plan(struct dv_apps_job *job)
     for (size_t i = 0; i < job->held.n; i++)
         dv_object_unref(job->held.v[i]);
     dv_vec_fini(&job->held);
+    for (size_t i = 0; i < job->kept.n; i++)
+        dv_object_unkeep(job->kept.v[i]);
+    dv_vec_fini(&job->kept);
+    dv_vec_fini(&job->unread);
     dv_object_unref(job->object);
     job->object = NULL;
 }
@@ -250,10 +254,26 @@ static void begin_actions(struct dv_apps_job *job)
     next_actions(job);
 }
 
+/* Reads what was left to the worker. */
+static void read_all(struct dv_apps_job *job)
+{
+    for (size_t i = 0; i < job->unread.n; i++) {
+        const struct dv_apps_unread *some = &job->unread.v[i];
+
+        for (size_t k = 0; k < some->n; k++) {
+            struct dv_object *whole = DV_NEW(job->arena, struct dv_object);
+
+            if (!some->values[k])
+                some->values[k] = dv_object_read(some->objects[k], job->arena, whole)->value;
+        }
+    }
+}
+
 static void on_work(struct dv_work *work)
 {
     struct dv_apps_job *job = DV_CONTAINER(work, struct dv_apps_job, work);
 
+    read_all(job);
     job->controller->plan(job->input, &job->plan);
 }
 
@@ -275,7 +295,7 @@ static bool is_much(const struct dv_apps_job *job)
 
     for (size_t i = 0; i < job->held.n && n_bytes <= ON_LOOP_BYTES_MAX; i++)
         n_bytes += job->held.v[i]->size_bytes;
-    return job->held.n > ON_LOOP_MAX || n_bytes > ON_LOOP_BYTES_MAX;
+    return job->held.n >= DV_APPS_ON_LOOP_MAX || n_bytes > ON_LOOP_BYTES_MAX;
 }
 
 /* Gathers what there is now, and plans. */

@@ -50,6 +50,8 @@ struct dv_apps_controller {
     const char *component;  /* under which its events are told */
     /* The input for `plan`, in the job's arena. The job keeps the objects in it. */
     void *(*gather)(struct dv_apps_job *job);
+    /* It does not look into pods itself: of many, most are read on the worker that plans. */
+    bool reads_pods_later;
     /* Pure: where there is much, it runs on a worker. */
     void (*plan)(const void *input, struct dv_plan *plan);
     /* An action was done; may be NULL. */
@@ -96,6 +98,13 @@ struct dv_apps_request {
     bool is_asking;
 };
 
+/* Values that were gathered, with the objects of those that have yet to be read (NULL so far). */
+struct dv_apps_unread {
+    const void **values;
+    struct dv_object **objects;
+    size_t n;
+};
+
 /* A look at one object. */
 struct dv_apps_job {
     struct dv_queue_item item;
@@ -105,6 +114,8 @@ struct dv_apps_job {
     struct dv_arena *arena; /* of one run */
     struct dv_object *object;
     DV_VEC(struct dv_object *) held; /* references, for the time of the run */
+    DV_VEC(struct dv_object *) kept; /* such as they may be packed with */
+    DV_VEC(struct dv_apps_unread) unread;
     const void *input;
     struct dv_plan plan;
     struct dv_work work;
@@ -126,6 +137,9 @@ struct dv_apps_job {
 void dv_apps_job_run(struct dv_queue_item *item);
 void dv_apps_job_cancel(struct dv_queue_item *item);
 
+/* With more objects than this the plan is made on a worker: so many take about a millisecond. */
+#define DV_APPS_ON_LOOP_MAX 1000u
+
 /* Keeps the object for the run; it may be read on a worker. */
 const void *dv_apps_hold(struct dv_apps_job *job, struct dv_object *object);
 
@@ -140,9 +154,9 @@ struct dv_object *dv_apps_find(const struct dv_apps *apps, enum dv_apps_view vie
  * values in the job's arena. */
 const void **dv_apps_gather_owned(struct dv_apps_job *job, enum dv_apps_view view,
                                   const struct dv_api_label_selector *selector, size_t *n);
-/* Holds what the one of that uid owns. */
-const void **dv_apps_gather_of(struct dv_apps_job *job, enum dv_apps_view view, dv_str uid,
-                               size_t *n);
+/* Holds what those of these uids own. */
+const void **dv_apps_gather_of(struct dv_apps_job *job, enum dv_apps_view view, const dv_str *uids,
+                               size_t n_uids, size_t *n);
 /* The same for who looks after objects; NULL: it is gone. */
 void dv_apps_index_keeper(struct dv_apps *apps, enum dv_apps_view view,
                           const struct dv_object *object, const struct dv_api_object_meta *meta);

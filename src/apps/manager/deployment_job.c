@@ -27,7 +27,7 @@ void dv_apps_deployment_changed(void *ctx, struct dv_object *old, struct dv_obje
 static bool has_pods(struct dv_apps_job *job, const struct dv_api_replica_set *set)
 {
     size_t n;
-    const void **pods = dv_apps_gather_of(job, DV_APPS_PODS, set->metadata.uid, &n);
+    const void **pods = dv_apps_gather_of(job, DV_APPS_PODS, &set->metadata.uid, 1, &n);
 
     for (size_t i = 0; i < n; i++)
         if (!dv_pod_is_terminal(pods[i]))

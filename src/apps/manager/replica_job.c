@@ -6,7 +6,7 @@
 #include "apps/plan/replica_set.h"
 #include "base/arena.h"
 #include "base/clock.h"
-#include "base/vec.h"
+#include "base/str.h"
 #include "control/control_queue.h"
 #include "loop/loop.h"
 #include "resource/resource.h"
@@ -36,26 +36,23 @@ static bool are_too_many(const struct dv_api_replica_set *set, size_t n_pods)
 static void gather_siblings(struct dv_apps_job *job, struct dv_replica_input *input)
 {
     const struct dv_api_owner_reference *owner = dv_controller_of(job->object->meta);
-    DV_VEC(const void *) pods = {0};
     size_t n_sets = 0;
+    size_t n = 0;
     const void **sets;
+    dv_str *uids;
 
     if (!owner || !are_too_many(input->set, input->n_pods))
         return;
-    sets = dv_apps_gather_of(job, DV_APPS_REPLICA_SETS, owner->uid, &n_sets);
+    sets = dv_apps_gather_of(job, DV_APPS_REPLICA_SETS, &owner->uid, 1, &n_sets);
+    uids = DV_NEW_ARRAY(job->arena, dv_str, n_sets + 1);
     for (size_t i = 0; i < n_sets; i++) {
         const struct dv_api_replica_set *set = sets[i];
-        const void **of_set;
-        size_t n;
 
-        if (dv_str_eq(set->metadata.uid, input->set->metadata.uid))
-            continue;
-        of_set = dv_apps_gather_of(job, DV_APPS_PODS, set->metadata.uid, &n);
-        for (size_t j = 0; j < n; j++)
-            *dv_vec_add_in(&pods, job->arena) = of_set[j];
+        if (!dv_str_eq(set->metadata.uid, input->set->metadata.uid))
+            uids[n++] = set->metadata.uid;
     }
-    input->siblings = (const struct dv_api_pod *const *)pods.v;
-    input->n_siblings = pods.n;
+    input->siblings = (const struct dv_api_pod *const *)dv_apps_gather_of(job, DV_APPS_PODS, uids,
+                                                                          n, &input->n_siblings);
 }
 
 static void *gather(struct dv_apps_job *job)
@@ -85,5 +82,6 @@ const struct dv_apps_controller dv_replica_controller = {
     .view = DV_APPS_REPLICA_SETS,
     .component = "replicaset-controller",
     .gather = gather,
+    .reads_pods_later = true,
     .plan = plan,
 };

@@ -86,9 +86,14 @@ size_t dv_view_n(const struct dv_view *view)
     return view->objects.n;
 }
 
+struct dv_object *dv_view_get_packed(const struct dv_view *view, dv_str namespace, dv_str name)
+{
+    return dv_names_get(&view->objects, namespace, name);
+}
+
 struct dv_object *dv_view_get(const struct dv_view *view, dv_str namespace, dv_str name)
 {
-    struct dv_object *object = dv_names_get(&view->objects, namespace, name);
+    struct dv_object *object = dv_view_get_packed(view, namespace, name);
 
     return object ? dv_object_unpack(object) : NULL;
 }
