@@ -202,6 +202,7 @@ static void free_control(struct dv_control *control)
     dv_made_fini(control);
     dv_index_fini(&control->pods);
     dv_index_fini(&control->claims);
+    dv_index_fini(&control->services);
     dv_index_fini(&control->endpoints);
     dv_recent_fini(&control->gone);
     dv_control_leases_free(control);
@@ -333,6 +334,7 @@ struct dv_control *dv_control_open(struct dv_loop *loop, const struct dv_control
     dv_made_init(control);
     dv_index_init(&control->pods);
     dv_index_init(&control->claims);
+    dv_index_init(&control->services);
     dv_index_init(&control->endpoints);
     dv_recent_init(&control->gone, GONE_MAX);
     dv_map_init(&control->leases);

@@ -92,6 +92,7 @@ struct dv_control {
     struct dv_control_lookup lookup;
     struct dv_index pods;      /* "namespace/name" by "claim namespace/name", "template ..." */
     struct dv_index claims;    /* by the uids of the pod that owns it, and of those that use it */
+    struct dv_index services;  /* by a label that pods must have to be behind them */
     struct dv_index endpoints; /* pods, by "namespace/name" of the services that select them */
     struct dv_made made;
     struct dv_recent gone; /* pods */

@@ -36,19 +36,69 @@ static dv_str key_of(dv_str namespace, dv_str name, struct dv_arena *arena)
     return dv_str_printf(arena, "%.*s/%.*s", DV_FMT(namespace), DV_FMT(name));
 }
 
-/* Has the index know which services the pod is behind; NULL: the pod is gone. */
-static void index_pod(struct dv_control *control, dv_str key, const struct dv_api_pod *pod,
-                      struct dv_arena *arena)
+/* The word under which a service is found by pods: what its selector names first. */
+static dv_str label_word(dv_str namespace, const struct dv_str_entry *label, struct dv_arena *arena)
 {
-    DV_VEC(dv_str) words = {0};
-    const struct dv_object *object;
+    return dv_str_printf(arena, "%.*s %.*s=%.*s", DV_FMT(namespace), DV_FMT(label->key),
+                         DV_FMT(label->value));
+}
 
-    for (size_t at = 0;
-         pod && (object = dv_view_next(control->views[DV_CONTROL_SERVICES], &at)) != NULL;)
-        if (dv_service_selects(object->value, pod))
-            *dv_vec_add_in(&words, arena) =
-                key_of(object->meta->namespace, object->meta->name, arena);
-    dv_index_set(&control->endpoints, key, words.v, words.n);
+/* Has services be found by the labels of pods; NULL: the service is gone. */
+static void index_selector(struct dv_control *control, const struct dv_api_object_meta *meta,
+                           const struct dv_api_service *service)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
+    bool has_word = service && dv_service_has_slices(service);
+    dv_str word =
+        has_word ? label_word(meta->namespace, &service->spec.selector[0], scratch) : DV_STR_NONE;
+
+    dv_index_set(&control->services, key_of(meta->namespace, meta->name, scratch), &word, has_word);
+}
+
+typedef DV_VEC(const struct dv_object *) services;
+
+/* Finds the services that select the pod, in the arena: each is under one of its labels, or none of
+ * them. */
+static void find_services(const struct dv_control *control, const struct dv_api_pod *pod,
+                          services *found, struct dv_arena *arena)
+{
+    const struct dv_api_object_meta *meta = &pod->metadata;
+
+    for (size_t i = 0; i < meta->n_labels; i++) {
+        const struct dv_list *refs =
+            dv_index_find(&control->services, label_word(meta->namespace, &meta->labels[i], arena));
+        struct dv_link *link;
+
+        if (!refs)
+            continue;
+        DV_LIST_EACH (refs, link) {
+            const struct dv_object *object;
+            dv_str namespace, name;
+
+            dv_control_split(DV_CONTAINER(link, struct dv_index_ref, link)->thing, &namespace,
+                             &name);
+            object = dv_control_get(control, DV_CONTROL_SERVICES, namespace, name);
+            if (object && dv_service_selects(object->value, pod))
+                *dv_vec_add_in(found, arena) = object;
+        }
+    }
+}
+
+/* Has the index know which services the pod is behind, and returns them in the arena. NULL: the pod
+ * is gone. */
+static services index_pod(struct dv_control *control, dv_str key, const struct dv_api_pod *pod,
+                          struct dv_arena *arena)
+{
+    services found = {0};
+    dv_str *words;
+
+    if (pod)
+        find_services(control, pod, &found, arena);
+    words = DV_NEW_ARRAY(arena, dv_str, found.n + 1);
+    for (size_t i = 0; i < found.n; i++)
+        words[i] = key_of(found.v[i]->meta->namespace, found.v[i]->meta->name, arena);
+    dv_index_set(&control->endpoints, key, words, found.n);
+    return found;
 }
 
 void dv_control_endpoint_changed(struct dv_control *control, const struct dv_api_pod *was,
@@ -56,17 +106,17 @@ void dv_control_endpoint_changed(struct dv_control *control, const struct dv_api
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = NULL;
     const struct dv_api_object_meta *meta = pod ? &pod->metadata : was ? &was->metadata : NULL;
-    const struct dv_object *object;
+    services found;
 
     assert(meta);
     if (!control->views[DV_CONTROL_SERVICES] || (was && pod && dv_is_same_endpoint(was, pod)))
         return;
     scratch = dv_arena_new();
-    index_pod(control, key_of(meta->namespace, meta->name, scratch), pod, scratch);
-    for (size_t at = 0; (object = dv_view_next(control->views[DV_CONTROL_SERVICES], &at)) != NULL;)
-        if ((was && dv_service_selects(object->value, was)) ||
-            (pod && dv_service_selects(object->value, pod)))
-            queue(control, object->meta);
+    found = index_pod(control, key_of(meta->namespace, meta->name, scratch), pod, scratch);
+    if (was)
+        find_services(control, was, &found, scratch);
+    for (size_t i = 0; i < found.n; i++)
+        queue(control, found.v[i]->meta);
 }
 
 static bool is_same_selector(const struct dv_api_service *a, const struct dv_api_service *b)
@@ -92,8 +142,8 @@ static void index_service(struct dv_control *control, const struct dv_api_servic
         const struct dv_api_pod *pod = object->value;
 
         if ((was && dv_service_selects(was, pod)) || (service && dv_service_selects(service, pod)))
-            index_pod(control, key_of(object->meta->namespace, object->meta->name, scratch), pod,
-                      scratch);
+            (void)index_pod(control, key_of(object->meta->namespace, object->meta->name, scratch),
+                            pod, scratch);
     }
 }
 
@@ -102,8 +152,10 @@ void dv_control_service_changed(void *ctx, struct dv_object *old, struct dv_obje
     const struct dv_api_service *was = old ? old->value : NULL;
     const struct dv_api_service *service = now ? now->value : NULL;
 
-    if (!was || !service || !is_same_selector(was, service))
+    if (!was || !service || !is_same_selector(was, service)) {
+        index_selector(ctx, (now ? now : old)->meta, service);
         index_service(ctx, was, service);
+    }
     if (now)
         queue(ctx, now->meta);
 }

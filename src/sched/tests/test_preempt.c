@@ -3,6 +3,7 @@
 #include "sched/placed.h"
 
 #include "sched/tests/test_sched_world.h"
+#include "support/api_front.h"
 #include "support/dvtest.h"
 
 #include <stdbool.h>
