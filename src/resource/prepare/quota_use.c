@@ -217,7 +217,7 @@ static bool is_core_kind(dv_str name)
 
 struct dv_quota_resource dv_quota_resource_of(dv_str name)
 {
-    struct dv_quota_resource resource = {.name = name, .of = name};
+    struct dv_quota_resource resource = {.name = name, .type = DV_QUOTA_NOTHING, .of = name};
 
     if (name.n > sizeof(CLASS_SUFFIX) - 1 && dv_str_ends_with(name, DV_STR(CLASS_SUFFIX)))
         resource.class = dv_str_slice(name, 0, name.n - (sizeof(CLASS_SUFFIX) - 1));
