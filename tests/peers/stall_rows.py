@@ -8,6 +8,7 @@ import stall_node_api
 import stall_objects
 import stall_runtime
 import stall_sched
+import stall_workloads
 
 
 class Row:
@@ -20,5 +21,5 @@ class Row:
 def groups():
     """(name, rows, options of davitd...), in turn."""
     for part in (stall_objects, stall_lists, stall_devices, stall_listings, stall_sched,
-                 stall_claims, stall_runtime, stall_node_api):
+                 stall_claims, stall_runtime, stall_node_api, stall_workloads):
         yield from part.groups(Row)
