@@ -252,7 +252,8 @@ static bool is_known(const struct dv_quota_resource *resource)
         if (dv_quota_counts(dv_kind((enum dv_kind_id)id), resource))
             return true;
     /* Kinds that definitions make come and go; a quota may be there before its kind. */
-    return dv_str_starts_with(name, DV_STR("count/")) && dv_str_find_char(name, '.') < name.n;
+    return resource->type == DV_QUOTA_OBJECTS &&
+           dv_str_find_char(resource->of, '.') < resource->of.n;
 }
 
 /* What objects that are being created use of a resource that is counted anew. */
