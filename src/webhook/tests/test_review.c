@@ -184,7 +184,7 @@ static void a_refusal_says_what_the_webhook_says(void **state)
         int code;
         const char *message; /* behind the name */
     } rows[] = {
-        {{0},                                                                             400, " without explanation"},
+        {{.code = 0},                                                                     400, " without explanation"},
         {{.code = 403, .message = DV_STR_INIT("no"), .reason = DV_STR_INIT("Forbidden")},
          403,                                                                                  ": no"                },
         {{.reason = DV_STR_INIT("Because")},                                              400, ": Because"           },
