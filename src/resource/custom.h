@@ -143,9 +143,11 @@ bool dv_custom_set_condition(struct dv_api_custom_resource_definition_status *st
 struct dv_json *dv_custom_document(const struct dv_custom_version *version,
                                    const struct dv_api_custom_object *object,
                                    struct dv_arena *arena);
-/* Removes from the body what the schema does not have, and fills in defaults. */
-void dv_custom_settle(const struct dv_custom_version *version, struct dv_api_custom_object *object,
-                      struct dv_arena *arena, struct dv_decode_notes *notes);
+/* Removes from the body what the schema does not have, and fills in defaults. False: these make it
+ * too large. */
+DV_CHECKED bool dv_custom_settle(const struct dv_custom_version *version,
+                                 struct dv_api_custom_object *object, struct dv_arena *arena,
+                                 struct dv_decode_notes *notes);
 /* The value of an object as it reads in the version: what was written by another schema lacks
  * fields that were taken out since, and has the defaults that came. In `arena`, or the object's
  * own. */

@@ -290,7 +290,10 @@ static bool settle(struct dv_cluster_operation *operation, void *value)
 
     if (!version)
         return dv_cluster_operation_fail(operation, dv_status_no_such_path(operation->arena));
-    dv_custom_settle(version, value, operation->arena, &notes);
+    if (!dv_custom_settle(version, value, operation->arena, &notes))
+        return dv_cluster_operation_fail(
+            operation, dv_status_new(413, DV_STR("RequestEntityTooLarge"), operation->arena,
+                                     "with the defaults of its schema the object is too large"));
     if (notes.n > 0 && validation == DV_VALIDATE_STRICT)
         return fail_unknown(operation, &notes);
     if (validation == DV_VALIDATE_WARN)

@@ -100,12 +100,15 @@ struct dv_json *dv_custom_document(const struct dv_custom_version *version,
     return doc;
 }
 
-void dv_custom_settle(const struct dv_custom_version *version, struct dv_api_custom_object *object,
+bool dv_custom_settle(const struct dv_custom_version *version, struct dv_api_custom_object *object,
                       struct dv_arena *arena, struct dv_decode_notes *notes)
 {
     const struct dv_json *doc = read_body(object, arena);
+    const struct dv_json *settled = dv_schema_prune(version->schema, doc, true, arena, notes);
 
-    set_body(object, dv_schema_prune(version->schema, doc, true, arena, notes), arena);
+    if (settled)
+        set_body(object, settled, arena);
+    return settled != NULL;
 }
 
 const struct dv_api_custom_object *dv_custom_shown(const struct dv_object *object,
@@ -120,8 +123,7 @@ const struct dv_api_custom_object *dv_custom_shown(const struct dv_object *objec
         return value;
     shown = DV_NEW(arena, struct dv_api_custom_object);
     *shown = *value;
-    dv_custom_settle(version, shown, arena, NULL);
-    return shown;
+    return dv_custom_settle(version, shown, arena, NULL) ? shown : value;
 }
 
 /* ---- writes ---- */

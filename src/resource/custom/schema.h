@@ -118,6 +118,7 @@ struct dv_structural {
     const dv_str *keys;                /* of a list that is a map */
     size_t n_keys;
     const struct dv_json *default_value;   /* with what is filled in inside of it; NULL: none */
+    size_t default_bytes;                  /* about what it takes as text */
     const struct dv_schema_checks *checks; /* NULL: there are none */
 };
 
@@ -135,10 +136,15 @@ const struct dv_structural *dv_schema_member(const struct dv_structural *schema,
 /* What a type is called, "object". */
 const char *dv_schema_type_name(enum dv_schema_type type);
 
+/* What defaults may add to a document: small ones inside of each other, or in each item of a long
+ * list, would otherwise take all memory. */
+#define DV_SCHEMA_DEFAULT_BYTES_MAX (4u * 1024u * 1024u)
+
 /* A copy of `doc` in `arena`, without the members that the schema does not have and with its
  * defaults. Members that are null where that is not allowed count as absent. What is removed is
  * noted as `unknown field "spec.x"` (`notes` may be NULL). At the root of an object apiVersion,
- * kind and metadata stay as they are. */
+ * kind and metadata stay as they are. NULL: defaults would add more than
+ * DV_SCHEMA_DEFAULT_BYTES_MAX. */
 struct dv_json *dv_schema_prune(const struct dv_structural *schema, const struct dv_json *doc,
                                 bool is_root, struct dv_arena *arena,
                                 struct dv_decode_notes *notes);

@@ -26,6 +26,8 @@ struct place {
 struct pruning {
     struct dv_arena *arena;
     struct dv_decode_notes *notes; /* NULL: nobody asks */
+    size_t *room;                  /* bytes that defaults may still add */
+    bool *is_over;
 };
 
 static struct dv_json *prune(const struct pruning *pruning, const struct dv_structural *schema,
@@ -87,10 +89,14 @@ static void add_defaults(const struct pruning *pruning, const struct dv_structur
     for (size_t i = 0; i < schema->n_properties; i++) {
         const struct dv_schema_property *property = &schema->properties[i];
 
-        if (property->schema->default_value && !dv_json_get(made, property->name))
-            dv_json_add(made, property->name,
-                        dv_json_copy(property->schema->default_value, pruning->arena),
-                        pruning->arena);
+        if (!property->schema->default_value || dv_json_get(made, property->name))
+            continue;
+        *pruning->is_over |= property->schema->default_bytes > *pruning->room;
+        if (*pruning->is_over)
+            return;
+        *pruning->room -= property->schema->default_bytes;
+        dv_json_add(made, property->name,
+                    dv_json_copy(property->schema->default_value, pruning->arena), pruning->arena);
     }
 }
 
@@ -133,7 +139,11 @@ static struct dv_json *prune(const struct pruning *pruning, const struct dv_stru
 struct dv_json *dv_schema_prune(const struct dv_structural *schema, const struct dv_json *doc,
                                 bool is_root, struct dv_arena *arena, struct dv_decode_notes *notes)
 {
-    const struct pruning pruning = {.arena = arena, .notes = notes};
+    size_t room = DV_SCHEMA_DEFAULT_BYTES_MAX;
+    bool is_over = false;
+    const struct pruning pruning = {
+        .arena = arena, .notes = notes, .room = &room, .is_over = &is_over};
+    struct dv_json *made = prune(&pruning, schema, doc, NULL, is_root);
 
-    return prune(&pruning, schema, doc, NULL, is_root);
+    return is_over ? NULL : made;
 }

@@ -500,6 +500,16 @@ static void read_list_type(struct dv_schema_reader *reader, const struct part *p
 
 /* ---- defaults ---- */
 
+/* About what a document takes; never less than a little, because there may be very many. */
+static size_t n_bytes(const struct dv_json *doc)
+{
+    DV_CLEANUP(dv_buf_fini) struct dv_buf buf;
+
+    dv_buf_init(&buf, 4 * (size_t)DV_SCHEMA_DEFAULT_BYTES_MAX);
+    dv_json_print(doc, NULL, &buf);
+    return buf.n + sizeof("\"key\":");
+}
+
 /* Keeps a default as it will be filled in: with the defaults inside of it. It must be valid, and
  * have nothing that would be removed again. */
 static void read_default(struct dv_schema_reader *reader, const struct part *part,
@@ -519,6 +529,13 @@ static void read_default(struct dv_schema_reader *reader, const struct part *par
         return;
     }
     schema->default_value = dv_schema_prune(schema, node, false, reader->arena, &notes);
+    if (!schema->default_value) {
+        dv_problem_add(reader->problems, DV_PROBLEM_TOO_LONG, part->path, "default", dv_bad_none(),
+                       "may not be more than %u bytes with the defaults inside of it",
+                       DV_SCHEMA_DEFAULT_BYTES_MAX);
+        return;
+    }
+    schema->default_bytes = n_bytes(schema->default_value);
     if (notes.n > 0)
         dv_problem_add(reader->problems, DV_PROBLEM_INVALID, part->path, "default",
                        shown(node, reader->arena), "must not have unknown fields");

@@ -47,6 +47,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!schema || !doc)
         return 0;
     once = dv_schema_prune(schema, doc, true, arena, NULL);
+    if (!once)
+        return 0; /* defaults make it too large */
     assert(dv_json_eq(once, dv_schema_prune(schema, once, true, arena, NULL)));
     assert(n_problems(schema, once, once, arena) == 0 || n_problems(schema, once, NULL, arena) > 0);
     assert(n_problems(schema, once, NULL, arena) ==

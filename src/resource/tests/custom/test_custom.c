@@ -246,6 +246,36 @@ static void unknown_fields_are_told_with_their_paths(void **state)
     assert_text(notes.v[2], "unknown field \"z\"");
 }
 
+static void defaults_that_multiply_are_refused(void **state)
+{
+    DV_CLEANUP(dv_buf_fini) struct dv_buf items;
+    const struct dv_structural *schema;
+    struct dv_problems problems;
+    dv_str list;
+
+    (void)state;
+    dv_buf_init(&items, TEXT_BYTES_MAX);
+    for (size_t i = 0; i < 2000; i++)
+        dv_buf_add_c(&items, i > 0 ? ", {}" : "{}");
+    list = dv_str_printf(arena, "[%.*s]", DV_FMT(dv_buf_str(&items)));
+    schema = of_member(dv_str_to_c(
+        dv_str_printf(arena,
+                      "{type: array, items: {type: object, properties: {a: {type: array, default: "
+                      "%.*s, items: {type: object}}}}}",
+                      DV_FMT(list)),
+        arena));
+    assert_null(dv_schema_prune(schema, document(dv_str_to_c(list, arena)), true, arena, NULL));
+    assert_null(compile(
+        dv_str_to_c(dv_str_printf(arena,
+                                  "{type: object, properties: {s: {type: array, default: %.*s, "
+                                  "items: {type: object, properties: {a: {type: array, default: "
+                                  "%.*s, items: {type: object}}}}}}}",
+                                  DV_FMT(list), DV_FMT(list)),
+                    arena),
+        &problems));
+    assert_text(problems.v[0].field, "properties[s].default");
+}
+
 /* ---- what has not changed ---- */
 
 static const struct {
@@ -467,6 +497,7 @@ int main(void)
         doc_test(a_schema_that_is_too_deep_is_refused),
         doc_test(documents_are_pruned_filled_in_and_checked),
         doc_test(unknown_fields_are_told_with_their_paths),
+        doc_test(defaults_that_multiply_are_refused),
         doc_test(problems_of_what_has_not_changed_do_not_count),
         doc_test(a_check_that_takes_too_long_ends),
         doc_test(rules_judge_values_and_their_changes),
