@@ -1,5 +1,6 @@
 /* step_check.c - whether the CDI names that a pod got can be found, and no other pod has its
- * devices. One that another pod has by another way is kept back, and the devices are chosen anew. */
+ * devices. One that another pod has by another way is kept back, and the devices are chosen anew.
+ */
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/str.h"

@@ -443,8 +443,8 @@ static bool check_method(struct dv_kube_call *call)
 }
 
 /* Refuses a `timeout` that is no duration, as the reference does even before it knows who asks.
- * What it says counts for webhooks alone: no other answer takes as long as anybody waits. A watch has
- * no such limit. */
+ * What it says counts for webhooks alone: no other answer takes as long as anybody waits. A watch
+ * has no such limit. */
 static bool check_timeout(struct dv_kube_call *call)
 {
     struct dv_api_status *failure;

@@ -116,7 +116,8 @@ static void patches_are_described_for_validation_by_the_server(void **state)
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     struct dv_documents *documents = dv_documents_new();
     const struct dv_json *doc = parse(
-        dv_documents_openapi_v3(documents, NULL, DV_STR("apis/resource.k8s.io/v1beta2"))->text, arena);
+        dv_documents_openapi_v3(documents, NULL, DV_STR("apis/resource.k8s.io/v1beta2"))->text,
+        arena);
     const struct dv_json *path = dv_json_get(
         dv_json_get(doc, DV_STR("paths")),
         DV_STR("/apis/resource.k8s.io/v1beta2/namespaces/{namespace}/resourceclaims/{name}"));
