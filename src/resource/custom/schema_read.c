@@ -11,20 +11,11 @@
 #include "base/str.h"
 #include "resource/custom/schema.h"
 #include "resource/custom/schema_read.h"
-#include "resource/resource.h"
 #include "resource/validate/checks.h"
 #include "json/json.h"
 
-/* A schema's place in the one that it is part of. */
-struct part {
-    const struct dv_json *doc;
-    const struct dv_field_path *path;
-    enum dv_schema_place place;
-    size_t depth;
-    bool is_uncorrelated; /* it is in a list whose items cannot be told apart */
-};
-
-static struct dv_structural *read_schema(struct dv_schema_reader *reader, const struct part *part);
+static struct dv_structural *read_schema(struct dv_schema_reader *reader,
+                                         const struct dv_schema_part *part);
 
 static const char *const type_names[] = {
     [DV_SCHEMA_ANY] = "",           [DV_SCHEMA_OBJECT] = "object",   [DV_SCHEMA_ARRAY] = "array",
@@ -69,7 +60,7 @@ static const struct dv_json *member(const struct dv_json *doc, const char *name)
     return dv_json_is(node, DV_JSON_NULL) ? NULL : node;
 }
 
-static struct dv_bad_value shown(const struct dv_json *node, struct dv_arena *arena)
+struct dv_bad_value dv_schema_shown(const struct dv_json *node, struct dv_arena *arena)
 {
     DV_CLEANUP(dv_buf_fini) struct dv_buf buf;
 
@@ -90,11 +81,11 @@ static bool is_map_list(const struct dv_json *doc)
 }
 
 /* Reads a schema that is part of another one, at the child `name` (and [key]) of its path. */
-static struct dv_structural *read_part(struct dv_schema_reader *reader, const struct part *up,
-                                       const struct dv_json *doc, const struct dv_field_path *path,
-                                       enum dv_schema_place place)
+static struct dv_structural *read_part(struct dv_schema_reader *reader,
+                                       const struct dv_schema_part *up, const struct dv_json *doc,
+                                       const struct dv_field_path *path, enum dv_schema_place place)
 {
-    const struct part part = {
+    const struct dv_schema_part part = {
         .doc = doc,
         .path = path,
         .place = up->place == DV_SCHEMA_JUNCTOR ? DV_SCHEMA_JUNCTOR : place,
@@ -114,7 +105,7 @@ static int by_name(const void *a, const void *b)
     return dv_str_cmp(x->name, y->name);
 }
 
-static void read_properties(struct dv_schema_reader *reader, const struct part *part,
+static void read_properties(struct dv_schema_reader *reader, const struct dv_schema_part *part,
                             struct dv_structural *schema)
 {
     const struct dv_json *node = member(part->doc, "properties");
@@ -126,7 +117,7 @@ static void read_properties(struct dv_schema_reader *reader, const struct part *
         return;
     if (!dv_json_is(node, DV_JSON_OBJECT)) {
         dv_problem_add(reader->problems, DV_PROBLEM_INVALID, part->path, "properties",
-                       shown(node, reader->arena), "must be an object");
+                       dv_schema_shown(node, reader->arena), "must be an object");
         return;
     }
     properties = DV_NEW_ARRAY(reader->arena, struct dv_schema_property, dv_json_n(node));
@@ -144,7 +135,7 @@ static void read_properties(struct dv_schema_reader *reader, const struct part *
     schema->n_properties = n;
 }
 
-static void read_more(struct dv_schema_reader *reader, const struct part *part,
+static void read_more(struct dv_schema_reader *reader, const struct dv_schema_part *part,
                       struct dv_structural *schema)
 {
     const struct dv_json *node = member(part->doc, "additionalProperties");
@@ -169,7 +160,7 @@ static void read_more(struct dv_schema_reader *reader, const struct part *part,
         schema->more = read_part(reader, part, node, &path, DV_SCHEMA_MORE);
 }
 
-static void read_items(struct dv_schema_reader *reader, const struct part *part,
+static void read_items(struct dv_schema_reader *reader, const struct dv_schema_part *part,
                        struct dv_structural *schema)
 {
     const struct dv_json *node = member(part->doc, "items");
@@ -251,7 +242,7 @@ static void check_junctor(struct dv_schema_reader *reader, const struct dv_struc
 }
 
 static const struct dv_structural *const *read_junctors(struct dv_schema_reader *reader,
-                                                        const struct part *part,
+                                                        const struct dv_schema_part *part,
                                                         const struct dv_structural *outside,
                                                         const char *name, size_t *n)
 {
@@ -265,7 +256,7 @@ static const struct dv_structural *const *read_junctors(struct dv_schema_reader 
         return NULL;
     if (!dv_json_is(node, DV_JSON_ARRAY)) {
         dv_problem_add(reader->problems, DV_PROBLEM_INVALID, part->path, name,
-                       shown(node, reader->arena), "must be a list");
+                       dv_schema_shown(node, reader->arena), "must be a list");
         return NULL;
     }
     found = DV_NEW_ARRAY(reader->arena, const struct dv_structural *, dv_json_n(node));
@@ -283,7 +274,7 @@ static const struct dv_structural *const *read_junctors(struct dv_schema_reader 
     return found;
 }
 
-static void read_all_junctors(struct dv_schema_reader *reader, const struct part *part,
+static void read_all_junctors(struct dv_schema_reader *reader, const struct dv_schema_part *part,
                               const struct dv_structural *schema, struct dv_schema_checks *checks)
 {
     const struct dv_json *node = member(part->doc, "not");
@@ -303,7 +294,7 @@ static void read_all_junctors(struct dv_schema_reader *reader, const struct part
 
 /* ---- rules ---- */
 
-static void check_forbidden(struct dv_schema_reader *reader, const struct part *part)
+static void check_forbidden(struct dv_schema_reader *reader, const struct dv_schema_part *part)
 {
     static const struct {
         const char *name;
@@ -329,7 +320,8 @@ static void check_forbidden(struct dv_schema_reader *reader, const struct part *
                        "quadratic");
 }
 
-static void check_junctor_members(struct dv_schema_reader *reader, const struct part *part)
+static void check_junctor_members(struct dv_schema_reader *reader,
+                                  const struct dv_schema_part *part)
 {
     static const char *const names[] = {"description",
                                         "default",
@@ -348,7 +340,7 @@ static void check_junctor_members(struct dv_schema_reader *reader, const struct 
                            dv_bad_none(), "must be undefined to be structural");
 }
 
-static void read_type(struct dv_schema_reader *reader, const struct part *part,
+static void read_type(struct dv_schema_reader *reader, const struct dv_schema_part *part,
                       struct dv_structural *schema)
 {
     static const dv_str supported[] = {DV_STR_INIT("array"),   DV_STR_INIT("boolean"),
@@ -379,7 +371,7 @@ static void read_type(struct dv_schema_reader *reader, const struct part *part,
                        part->place == DV_SCHEMA_ITEM ? "array items" : "object fields");
 }
 
-static void read_flags(struct dv_schema_reader *reader, const struct part *part,
+static void read_flags(struct dv_schema_reader *reader, const struct dv_schema_part *part,
                        struct dv_structural *schema)
 {
     const char *keeps = "x-kubernetes-preserve-unknown-fields";
@@ -406,7 +398,7 @@ static void read_flags(struct dv_schema_reader *reader, const struct part *part,
 }
 
 /* An object of the API inside of another one has to be told apart from one that lost everything. */
-static void check_embedded(struct dv_schema_reader *reader, const struct part *part,
+static void check_embedded(struct dv_schema_reader *reader, const struct dv_schema_part *part,
                            const struct dv_structural *schema)
 {
     if (!schema->is_embedded)
@@ -422,128 +414,6 @@ static void check_embedded(struct dv_schema_reader *reader, const struct part *p
                        "x-kubernetes-preserve-unknown-fields");
 }
 
-/* ---- lists ---- */
-
-static bool is_scalar(const struct dv_structural *schema)
-{
-    return schema->type != DV_SCHEMA_OBJECT && schema->type != DV_SCHEMA_ARRAY &&
-           (schema->type != DV_SCHEMA_ANY || schema->is_int_or_string);
-}
-
-static bool is_required(const struct dv_structural *schema, dv_str name)
-{
-    for (size_t i = 0; schema->checks && i < schema->checks->n_required; i++)
-        if (dv_str_eq(schema->checks->required[i], name))
-            return true;
-    return false;
-}
-
-static void check_keys(struct dv_schema_reader *reader, const struct part *part,
-                       const struct dv_structural *schema)
-{
-    const char *name = "x-kubernetes-list-map-keys";
-    struct dv_field_path items = dv_path_name(part->path, "items");
-    struct dv_field_path properties = dv_path_name(&items, "properties");
-
-    if (schema->n_keys == 0)
-        dv_problem_add(reader->problems, DV_PROBLEM_REQUIRED, part->path, name, dv_bad_none(),
-                       "must not be empty if x-kubernetes-list-type is map");
-    for (size_t i = 0; schema->items && i < schema->n_keys; i++) {
-        const struct dv_structural *key = dv_schema_property(schema->items, schema->keys[i]);
-        struct dv_field_path at = dv_path_key(&properties, schema->keys[i]);
-
-        if (!key)
-            dv_problem_add(reader->problems, DV_PROBLEM_INVALID, part->path, name,
-                           dv_bad_strs(schema->keys, schema->n_keys, reader->arena),
-                           "entries must all be names of item properties");
-        else if (!is_scalar(key))
-            dv_problem_add(reader->problems, DV_PROBLEM_INVALID, &at, "type",
-                           dv_bad_str(dv_str_from_c(dv_schema_type_name(key->type))),
-                           "must be a scalar type if parent array's x-kubernetes-list-type is map");
-        else if (!key->default_value && !is_required(schema->items, schema->keys[i]))
-            dv_problem_add(reader->problems, DV_PROBLEM_REQUIRED, &at, "default", dv_bad_none(),
-                           "this property is in x-kubernetes-list-map-keys, so it must have a "
-                           "default or be a required property");
-    }
-}
-
-static void read_list_type(struct dv_schema_reader *reader, const struct part *part,
-                           struct dv_structural *schema)
-{
-    static const dv_str supported[] = {DV_STR_INIT("atomic"), DV_STR_INIT("map"),
-                                       DV_STR_INIT("set")};
-    dv_str text = DV_STR_NONE;
-
-    schema->keys = dv_schema_read_texts(reader, part->doc, part->path, "x-kubernetes-list-map-keys",
-                                        &schema->n_keys);
-    if (!dv_schema_read_text(reader, part->doc, part->path, "x-kubernetes-list-type", &text)) {
-        if (schema->n_keys > 0)
-            dv_problem_add(reader->problems, DV_PROBLEM_INVALID, part->path,
-                           "x-kubernetes-list-type", dv_bad_null(),
-                           "must be map if x-kubernetes-list-map-keys is non-empty");
-        return;
-    }
-    if (schema->type != DV_SCHEMA_ARRAY)
-        dv_problem_add(reader->problems, DV_PROBLEM_INVALID, part->path, "type",
-                       dv_bad_str(dv_str_from_c(dv_schema_type_name(schema->type))),
-                       "must be array if x-kubernetes-list-type is specified");
-    if (dv_str_eq(text, DV_STR("set"))) {
-        schema->list = DV_SCHEMA_LIST_SET;
-    } else if (dv_str_eq(text, DV_STR("map"))) {
-        schema->list = DV_SCHEMA_LIST_MAP;
-        check_keys(reader, part, schema);
-    } else if (!dv_str_eq(text, DV_STR("atomic"))) {
-        dv_not_supported(reader->problems, part->path, "x-kubernetes-list-type", text, supported,
-                         DV_COUNT(supported));
-    }
-}
-
-/* ---- defaults ---- */
-
-/* About what a document takes; never less than a little, because there may be very many. */
-static size_t n_bytes(const struct dv_json *doc)
-{
-    DV_CLEANUP(dv_buf_fini) struct dv_buf buf;
-
-    dv_buf_init(&buf, 4 * (size_t)DV_SCHEMA_DEFAULT_BYTES_MAX);
-    dv_json_print(doc, NULL, &buf);
-    return buf.n + sizeof("\"key\":");
-}
-
-/* Keeps a default as it will be filled in: with the defaults inside of it. It must be valid, and
- * have nothing that would be removed again. */
-static void read_default(struct dv_schema_reader *reader, const struct part *part,
-                         struct dv_structural *schema)
-{
-    const struct dv_json *node = dv_json_get(part->doc, DV_STR("default"));
-    struct dv_field_path path = dv_path_name(part->path, "default");
-    struct dv_decode_notes notes = {0};
-    size_t n_problems = reader->problems->n;
-
-    if (!node || part->place == DV_SCHEMA_JUNCTOR)
-        return;
-    if (part->place == DV_SCHEMA_ROOT || part->place == DV_SCHEMA_ITEM ||
-        part->place == DV_SCHEMA_MORE) {
-        dv_problem_add(reader->problems, DV_PROBLEM_FORBIDDEN, part->path, "default", dv_bad_none(),
-                       "must not be set here: only members of an object have defaults");
-        return;
-    }
-    schema->default_value = dv_schema_prune(schema, node, false, reader->arena, &notes);
-    if (!schema->default_value) {
-        dv_problem_add(reader->problems, DV_PROBLEM_TOO_LONG, part->path, "default", dv_bad_none(),
-                       "may not be more than %u bytes with the defaults inside of it",
-                       DV_SCHEMA_DEFAULT_BYTES_MAX);
-        return;
-    }
-    schema->default_bytes = n_bytes(schema->default_value);
-    if (notes.n > 0)
-        dv_problem_add(reader->problems, DV_PROBLEM_INVALID, part->path, "default",
-                       shown(node, reader->arena), "must not have unknown fields");
-    if (n_problems == reader->problems->n)
-        dv_schema_check(schema, schema->default_value, NULL, &path, DV_SCHEMA_STEPS_MAX,
-                        reader->problems);
-}
-
 /* ---- the whole ---- */
 
 static bool fail_size(struct dv_schema_reader *reader, const struct dv_field_path *path,
@@ -556,7 +426,7 @@ static bool fail_size(struct dv_schema_reader *reader, const struct dv_field_pat
     return false;
 }
 
-static bool has_room(struct dv_schema_reader *reader, const struct part *part)
+static bool has_room(struct dv_schema_reader *reader, const struct dv_schema_part *part)
 {
     if (part->depth > DV_SCHEMA_DEPTH_MAX)
         return fail_size(reader, part->path, "schemas inside of each other", DV_SCHEMA_DEPTH_MAX);
@@ -576,7 +446,8 @@ static bool has_rules_below(const struct dv_structural *schema)
     return false;
 }
 
-static struct dv_structural *read_schema(struct dv_schema_reader *reader, const struct part *part)
+static struct dv_structural *read_schema(struct dv_schema_reader *reader,
+                                         const struct dv_schema_part *part)
 {
     struct dv_structural *schema;
     struct dv_schema_checks *checks;
@@ -585,7 +456,8 @@ static struct dv_structural *read_schema(struct dv_schema_reader *reader, const 
         return NULL;
     if (!dv_json_is(part->doc, DV_JSON_OBJECT)) {
         dv_problem_add(reader->problems, DV_PROBLEM_INVALID, part->path, NULL,
-                       shown(part->doc, reader->arena), "must be a schema, which is an object");
+                       dv_schema_shown(part->doc, reader->arena),
+                       "must be a schema, which is an object");
         return NULL;
     }
     schema = DV_NEW(reader->arena, struct dv_structural);
@@ -603,8 +475,8 @@ static struct dv_structural *read_schema(struct dv_schema_reader *reader, const 
     read_all_junctors(reader, part, schema, checks);
     if (part->place != DV_SCHEMA_JUNCTOR) {
         check_embedded(reader, part, schema);
-        read_list_type(reader, part, schema);
-        read_default(reader, part, schema);
+        dv_schema_read_list_type(reader, part, schema);
+        dv_schema_read_default(reader, part, schema);
         if (checks)
             dv_schema_read_rules(reader, part->doc, part->path, !part->is_uncorrelated, checks);
     }
@@ -635,7 +507,7 @@ const struct dv_structural *dv_schema_new(const struct dv_json *doc,
                                           struct dv_problems *problems)
 {
     struct dv_schema_reader reader = {.arena = arena, .problems = problems};
-    const struct part part = {.doc = doc, .path = path, .place = DV_SCHEMA_ROOT};
+    const struct dv_schema_part part = {.doc = doc, .path = path, .place = DV_SCHEMA_ROOT};
     size_t n_problems = problems->n;
     struct dv_structural *schema = read_schema(&reader, &part);
 

@@ -29,6 +29,22 @@ enum dv_schema_place {
     DV_SCHEMA_JUNCTOR, /* inside of allOf, anyOf, oneOf, not: it restricts values, and no more */
 };
 
+/* A schema's place in the one that it is part of. */
+struct dv_schema_part {
+    const struct dv_json *doc;
+    const struct dv_field_path *path;
+    enum dv_schema_place place;
+    size_t depth;
+    bool is_uncorrelated; /* it is in a list whose items cannot be told apart */
+};
+
+/* Shows a value of a schema in a problem. */
+struct dv_bad_value dv_schema_shown(const struct dv_json *node, struct dv_arena *arena);
+/* schema_lists.c: reads how the items of a list are told apart, and the default of a member. */
+void dv_schema_read_list_type(struct dv_schema_reader *reader, const struct dv_schema_part *part,
+                              struct dv_structural *schema);
+void dv_schema_read_default(struct dv_schema_reader *reader, const struct dv_schema_part *part,
+                            struct dv_structural *schema);
 /* schema_limits.c: reads what values are checked by; NULL: nothing is. */
 struct dv_schema_checks *dv_schema_read_checks(struct dv_schema_reader *reader,
                                                const struct dv_json *doc,
