@@ -325,7 +325,7 @@ def test_a_daemon_set_is_rolled_out_and_back(containerd, shells):
     write(text.replace("      containers:", "      terminationGracePeriodSeconds: 1\n      containers:"))
     must(shell, "davitd --node-name here &")
     shell.settle("davitd")
-    apply, status, logs, undo, delete = commands("workloads.md")
+    apply, status, logs, undo, delete, *of_job = commands("workloads.md")
     must(shell, apply)
     must(shell, f"{status} --timeout=60s")
     until(lambda: must(shell, logs) == "one\n", WAIT_S, lambda: must(shell, logs))
@@ -339,6 +339,12 @@ def test_a_daemon_set_is_rolled_out_and_back(containerd, shells):
     until(lambda: must(shell, logs) == "one\n", WAIT_S, lambda: must(shell, logs))
     must(shell, f"{delete} --timeout=60s")
     until(lambda: "No resources" in must(shell, "kubectl get pods"), WAIT_S, lambda: must(shell, "kubectl get pods"))
+
+    create, complete, logs = of_job
+    assert "registry.example/hello:1" in create
+    must(shell, create.replace("registry.example/hello:1", containerd.image))
+    must(shell, f"{complete} --timeout=60s")
+    assert must(shell, logs) == "hello\n"
 
 
 # ---- verify.md ----
