@@ -138,7 +138,7 @@ def api_server(procs, short_dir, request):
         assert proc.stop() == 0, proc.describe()
 
 
-@pytest.fixture(params=["old", "new"])
+@pytest.fixture(params=[pytest.param("old", marks=pytest.mark.plain), "new"])
 def kubectl(request, node, short_dir):
     """Debian's kubectl, which is old, and the one that is installed here."""
     from kubectls import OLD, Kubectl, find_kubectl

@@ -23,6 +23,11 @@ LOOK_MAX_S = 0.1
 LOOK_SHARE = 0.05  # of the time that was waited so far
 
 
+def kill_rounds():
+    """How often a test kills davitd. Sanitizers make a round three times as long, and look for other mistakes."""
+    return int(os.environ.get("DAVIT_KILL_ROUNDS", "60" if "asan" in os.environ["DAVIT_BUILD"] else "200"))
+
+
 def until(condition, timeout_s, what):
     """Polls until `condition()` is true, and returns what it returned. `what` may be a function:
     it says how things are at the end. Nobody is given less than PATIENCE_S: how long something

@@ -2,14 +2,13 @@
 there with its last acknowledged content, none is half there, and versions never go back."""
 
 import http.client
-import os
 import random
 import threading
 import time
 
 import pytest
 
-from procs import until
+from procs import kill_rounds, until
 from servers import CLAIMS, MAPS, PATIENCE_S, claim, config_map, merge_patch
 
 pytestmark = pytest.mark.release
@@ -17,10 +16,6 @@ pytestmark = pytest.mark.release
 N_WRITERS = 4
 N_OBJECTS = 8  # of one writer
 ABSENT = None
-
-
-def rounds():
-    return int(os.environ.get("DAVIT_KILL_ROUNDS", "200"))
 
 
 def content_of(item):
@@ -147,7 +142,7 @@ def test_kill_at_random_moments(make_node):
     writers = [Writer(node.api(), number, chance.random()) for number in range(N_WRITERS)]
     n_writes = n_events = n_unsure = newest = 0
     slowest = 0.0
-    for _ in range(rounds()):
+    for _ in range(kill_rounds()):
         follower = Follower(node.api())
         for thread in (follower, *writers):
             thread.start()
@@ -179,7 +174,7 @@ def test_kill_at_random_moments(make_node):
             new.known = old.known
         writers = fresh
     print(
-        f"kill -9: {rounds()} rounds, {n_writes} writes acknowledged and {n_events} events told, "
+        f"kill -9: {kill_rounds()} rounds, {n_writes} writes acknowledged and {n_events} events told, "
         f"none lost; {n_unsure} without an answer, none half there; versions never went back; "
         f"slowest start {slowest * 1e3:.0f} ms, {time.monotonic() - started:.1f} s"
     )

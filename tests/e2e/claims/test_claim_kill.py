@@ -13,7 +13,7 @@ import grpc
 import pytest
 
 from claim_nodes import GPU, NIC, WAIT_S, make_claim, pod
-from procs import until
+from procs import kill_rounds, until
 
 pytestmark = pytest.mark.release
 
@@ -22,10 +22,6 @@ N_SLOTS = 4  # pods of a client, each with a claim of its own
 N_SHARED = 2  # claims of all pods
 SETTLE_EVERY = 5
 PREPARING, PREPARED, UNPREPARING = 1, 2, 3
-
-
-def rounds():
-    return int(os.environ.get("DAVIT_KILL_ROUNDS", "200"))
 
 
 class Records:
@@ -218,7 +214,7 @@ def test_kill_at_random_moments(node, api, driver, make_driver, short_dir):
     counts = {}
     chance = random.Random()
     began = time.monotonic()
-    for number in range(rounds()):
+    for number in range(kill_rounds()):
         if number % 4:  # else in the middle of its start
             for one in drivers:
                 node.wait_connected(one.name)
@@ -249,7 +245,7 @@ def test_kill_at_random_moments(node, api, driver, make_driver, short_dir):
     n_calls = sum(len(one.calls) for one in drivers)
     n_claims = sum(counter.n_claims for counter in counters)
     print(
-        f"kill -9: {rounds()} rounds, {counts['admitted']} pods admitted, "
+        f"kill -9: {kill_rounds()} rounds, {counts['admitted']} pods admitted, "
         f"{counts['released']} released, {n_calls} driver calls for {n_claims} claims, "
         f"no claim leaked, no call without a record, {time.monotonic() - began:.1f} s"
     )

@@ -10,6 +10,7 @@ import grpc
 import pytest
 
 from nodes import held, pod
+from procs import kill_rounds
 
 pytestmark = pytest.mark.release
 
@@ -62,10 +63,6 @@ class Client(threading.Thread):
                 return  # the daemon is gone, or the channel was closed
 
 
-def rounds():
-    return int(os.environ.get("DAVIT_KILL_ROUNDS", "200"))
-
-
 def check(node, acknowledged, unsure, history):
     """What the daemon holds now against what it acknowledged."""
     listed = node.resources()[GPU]
@@ -92,7 +89,7 @@ def test_kill_at_random_moments(node, plugins):
     chance = random.Random()
     n_calls = 0
     started = time.monotonic()
-    for _ in range(rounds()):
+    for _ in range(kill_rounds()):
         clients = [Client(node, i, acknowledged, lock) for i in range(N_CLIENTS)]
         for client in clients:
             client.start()
@@ -122,7 +119,7 @@ def test_kill_at_random_moments(node, plugins):
     everything = node.admit(pod("all", ("main", {GPU: N_DEVICES})))
     assert everything.admitted, everything.message  # no device was lost for good
     print(
-        f"kill -9: {rounds()} rounds, {n_calls} calls answered, no device held twice, "
+        f"kill -9: {kill_rounds()} rounds, {n_calls} calls answered, no device held twice, "
         f"no acknowledged allocation lost, no device lost for good, "
         f"{time.monotonic() - started:.1f} s"
     )

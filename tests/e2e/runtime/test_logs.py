@@ -13,7 +13,7 @@ from runtime_nodes import WAIT_S, container, pod
 from servers import PODS
 
 
-@pytest.fixture(params=["old", "new"])
+@pytest.fixture(params=[pytest.param("old", marks=pytest.mark.plain), "new"])
 def kubectl(request, node, short_dir):
     program = find_kubectl(request.param)
     return Kubectl(program, node.kubeconfig, short_dir, is_old=request.param == OLD)

@@ -64,7 +64,7 @@ def add(node, name, *containers, **spec):
     return node.wait_phase(name, "Running")
 
 
-@pytest.fixture(params=["new", "old", "davit"])
+@pytest.fixture(params=["new", pytest.param("old", marks=pytest.mark.plain), "davit"])
 def client(request, node, short_dir):
     if request.param == "davit":
         return Kubectl(os.path.join(folder_of("DAVIT_BUILD"), "davit"), node.kubeconfig, short_dir,

@@ -23,7 +23,7 @@ from runtime_nodes import WAIT_S, container, pod
 MIB = 1 << 20
 
 
-@pytest.fixture(params=["new", "old", "davit"])
+@pytest.fixture(params=["new", pytest.param("old", marks=pytest.mark.plain), "davit"])
 def client(request, node, short_dir):
     if request.param == "davit":
         return Kubectl(os.path.join(folder_of("DAVIT_BUILD"), "davit"), node.kubeconfig, short_dir,
