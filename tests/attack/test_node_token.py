@@ -131,7 +131,7 @@ def test_a_mirror_pod_is_owned_by_its_node(thief, api):
 
     rows = [
         (lambda refs, _: refs.clear(), "with an owner reference set to itself"),
-        (lambda refs, _: refs.append(refs[0]), "with a single owner reference"),
+        (lambda refs, _: refs.append(refs[0] | {"uid": "x", "controller": False}), "with a single owner reference"),
         (lambda refs, _: refs[0].update(name="worker-2"), "with an owner reference set to itself"),
         (lambda refs, _: refs[0].update(kind="Pod"), "with an owner reference set to itself"),
         (lambda refs, _: refs[0].update(uid="x"), "UID mismatch"),

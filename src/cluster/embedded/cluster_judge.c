@@ -126,6 +126,7 @@ static bool on_mutated(struct dv_cluster_operation *operation, void *value)
     if (dv_kind_is_custom(operation->entry->collection->kind) &&
         !dv_change_default(operation, value))
         return false;
+    dv_change_dedup_owners(operation, value);
     if (!dv_change_admit(operation, value))
         return false;
     if (judging->is_again)

@@ -10,7 +10,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/defs.h"
 #include "base/str.h"
 
 struct dv_arena;
