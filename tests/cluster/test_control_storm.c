@@ -18,6 +18,9 @@
 #include "support/embedded_count.h"
 #include "json/json.h"
 
+/* How long the clock may be turned until all is done. A worker of a busy machine may not run for
+ * thousands of turns. */
+#define IDLE_MS 300000u
 #define N_PODS 40u
 
 struct storm {
@@ -197,7 +200,7 @@ static void run(uint64_t seed, const struct proxy_faults *faults, bool restarts)
             open_control(&storm);
         }
     }
-    world_wait(storm.world, is_idle, &storm, 10000);
+    world_wait(storm.world, is_idle, &storm, IDLE_MS);
     world_wait(storm.world, all_have_claims, &storm, 600000);
     storm.n_doubled = n_claims(&storm) - 2 * N_PODS;
     for (unsigned i = 0; i < N_PODS; i++) {
@@ -209,20 +212,20 @@ static void run(uint64_t seed, const struct proxy_faults *faults, bool restarts)
                            DV_FMT(pod->status.resource_claim_statuses[j].resource_claim_name));
             ask(&storm, DV_VERB_PATCH, DV_SUB_NONE, DV_KIND_CLAIM, name,
                 "{metadata: {finalizers: [resource.kubernetes.io/delete-protection]}}");
-            world_wait(storm.world, is_idle, &storm, 10000);
+            world_wait(storm.world, is_idle, &storm, IDLE_MS);
             (void)snprintf(yaml, sizeof(yaml),
                            "{status: {allocation: {devices: {results: [{request: r, driver: "
                            "d.example, pool: p, device: d%u}]}}}}",
                            i % 2);
             ask(&storm, DV_VERB_PATCH, DV_SUB_STATUS, DV_KIND_CLAIM, name, yaml);
-            world_wait(storm.world, is_idle, &storm, 10000);
+            world_wait(storm.world, is_idle, &storm, IDLE_MS);
         }
     }
     world_wait(storm.world, all_reserved, &storm, 600000);
     ask(&storm, DV_VERB_CREATE, DV_SUB_NONE, DV_KIND_TAINT_RULE, NULL,
         "{metadata: {name: r}, spec: {deviceSelector: {device: d0}, taint: {key: k, effect: "
         "NoExecute}}}");
-    world_wait(storm.world, is_idle, &storm, 10000);
+    world_wait(storm.world, is_idle, &storm, IDLE_MS);
     for (unsigned i = 0; i < N_PODS; i += 2)
         for (unsigned n = 0; !pod_of(&storm, i)->metadata.deletion_timestamp.is_set; n++) {
             world_turn(storm.world, 100);
