@@ -306,6 +306,9 @@ size_t dv_device_status(const struct dv_device_state *state, dv_str pod_uid, dv_
 
 /* Whether a plugin that serves lists the device, as healthy. */
 bool dv_device_is_healthy(const struct dv_device_state *state, dv_str resource, dv_str id);
+/* A number that is another one after each list of the resource, and after its plugins have come or
+ * gone. While it stays the same, so does the health of all devices. */
+uint64_t dv_device_health_version(const struct dv_device_state *state, dv_str resource);
 
 /* -- Allocation ----------------------------------------------------------------------------- */
 

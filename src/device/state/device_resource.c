@@ -215,6 +215,14 @@ bool dv_device_is_healthy(const struct dv_device_state *state, dv_str resource, 
     return device && dv_device_is_healthy_now(device);
 }
 
+uint64_t dv_device_health_version(const struct dv_device_state *state, dv_str resource)
+{
+    const struct dv_device_resource *known = dv_device_resource_find(state, resource);
+
+    /* Lists are counted from 1; without one that counts, no device is healthy. */
+    return known && known->sets == DV_DEVICE_SETS_LIVE ? known->list_number : 0;
+}
+
 bool dv_device_keep_back(struct dv_device_state *state, dv_str resource, dv_str id)
 {
     struct dv_device *device = find(state, resource, id);

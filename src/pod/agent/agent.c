@@ -305,7 +305,6 @@ static void listen(struct dv_agent *agent)
 void dv_agent_devices_changed(struct dv_agent *agent)
 {
     agent->node.is_dirty = true;
-    dv_outside_touch(agent->outside);
     dv_agent_node_look(agent);
     if (!agent->is_closing)
         dv_agent_waiting_check(agent);

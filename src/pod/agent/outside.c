@@ -14,6 +14,7 @@
 struct sum {
     dv_str resource;
     size_t n_healthy;      /* of the devices */
+    uint64_t health;       /* dv_device_health_version when they were looked at */
     struct dv_map devices; /* struct taken, by id */
     char text[];
 };
@@ -35,10 +36,10 @@ struct holder {
 struct dv_outside {
     struct dv_map sums;    /* struct sum, by resource */
     struct dv_map holders; /* struct holder, by uid */
-    bool is_stale;         /* the health of devices is to be asked for again */
 };
 
-static struct sum *sum_of(struct dv_outside *outside, dv_str resource)
+static struct sum *sum_of(struct dv_outside *outside, const struct dv_device_state *state,
+                          dv_str resource)
 {
     struct sum *sum = dv_map_get(&outside->sums, resource);
 
@@ -47,6 +48,7 @@ static struct sum *sum_of(struct dv_outside *outside, dv_str resource)
     sum = dv_alloc(sizeof(*sum) + resource.n);
     memcpy(sum->text, resource.p, resource.n);
     sum->resource = (dv_str){sum->text, resource.n};
+    sum->health = dv_device_health_version(state, resource);
     dv_map_init(&sum->devices);
     (void)dv_map_set(&outside->sums, sum->resource, sum); /* there was none */
     return sum;
@@ -62,7 +64,7 @@ static void set_health(struct taken *taken, bool is_healthy)
 static struct taken *take(struct dv_outside *outside, const struct dv_device_state *state,
                           dv_str resource, dv_str id)
 {
-    struct sum *sum = sum_of(outside, resource);
+    struct sum *sum = sum_of(outside, state, resource);
     struct taken *taken = dv_map_get(&sum->devices, id);
 
     if (!taken) {
@@ -140,34 +142,29 @@ bool dv_outside_set(struct dv_outside *outside, const struct dv_device_state *st
     return true;
 }
 
-void dv_outside_touch(struct dv_outside *outside)
+/* Asks for the health of the devices again when it may have changed. A change of another resource
+ * costs nothing here, however many devices pods hold. */
+static void refresh(struct sum *sum, const struct dv_device_state *state)
 {
-    outside->is_stale = true;
-}
+    uint64_t health = dv_device_health_version(state, sum->resource);
+    const struct dv_map_entry *entry;
 
-static void refresh(struct dv_outside *outside, const struct dv_device_state *state)
-{
-    const struct dv_map_entry *of_resource;
-    const struct dv_map_entry *of_id;
-
-    for (size_t at = 0; (of_resource = dv_map_next(&outside->sums, &at)) != NULL;) {
-        const struct sum *sum = of_resource->value;
-
-        for (size_t i = 0; (of_id = dv_map_next(&sum->devices, &i)) != NULL;)
-            set_health(of_id->value, dv_device_is_healthy(state, sum->resource, of_id->key));
-    }
-    outside->is_stale = false;
+    if (health == sum->health)
+        return;
+    for (size_t at = 0; (entry = dv_map_next(&sum->devices, &at)) != NULL;)
+        set_health(entry->value, dv_device_is_healthy(state, sum->resource, entry->key));
+    sum->health = health;
 }
 
 size_t dv_outside_count(struct dv_outside *outside, const struct dv_device_state *state,
                         dv_str resource)
 {
-    const struct sum *sum;
+    struct sum *sum = dv_map_get(&outside->sums, resource);
 
-    if (outside->is_stale)
-        refresh(outside, state);
-    sum = dv_map_get(&outside->sums, resource);
-    return sum ? sum->n_healthy : 0;
+    if (!sum)
+        return 0;
+    refresh(sum, state);
+    return sum->n_healthy;
 }
 
 struct dv_outside *dv_outside_new(void)
