@@ -219,8 +219,8 @@ static bool read_ask(struct dv_alloc_search *search, const struct dv_alloc_task 
 
 /* ---- claims ---- */
 
-/* Counts how many devices the claim needs at least and could need at most: one that needs more than
- * the API allows in a claim is refused before anything is searched. */
+/* Counts how many devices the claim needs at least and could need at most, and makes room for them:
+ * one that needs more than the API allows in a claim is refused before anything is searched. */
 static bool count(struct dv_alloc_search *search, struct dv_alloc_task *task)
 {
     uint64_t n_min = 0;
@@ -247,6 +247,9 @@ static bool count(struct dv_alloc_search *search, struct dv_alloc_task *task)
             DV_FMT(task->claim->metadata.namespace), DV_FMT(task->claim->metadata.name),
             (unsigned long long)n_min, DV_ALLOC_RESULTS_MAX);
     task->n_max = n_max;
+    n_max = dv_u64_min(n_max, DV_ALLOC_RESULTS_MAX);
+    task->picks = DV_NEW_ARRAY(search->arena, struct dv_alloc_pick, n_max);
+    task->rooms = DV_NEW_ARRAY(search->arena, struct dv_alloc_room, n_max);
     return true;
 }
 

@@ -230,10 +230,7 @@ struct dv_alloc_search dv_explain_start(struct dv_inventory *inventory,
 bool dv_explain_search(struct dv_alloc_search *search,
                        const struct dv_api_resource_claim *const *claims, size_t n_claims)
 {
-    *search->furthest = (struct dv_alloc_furthest){
-        .picks = DV_NEW_ARRAY(search->arena, struct dv_alloc_pick, n_claims * DV_ALLOC_RESULTS_MAX),
-        .tasks = DV_NEW_ARRAY(search->arena, size_t, n_claims * DV_ALLOC_RESULTS_MAX),
-    };
+    *search->furthest = (struct dv_alloc_furthest){0};
     search->n_steps = 0;
     search->n_steps_max = EXPLAIN_STEPS_MAX;
     if (!dv_search_begin(search, claims, n_claims))

@@ -101,26 +101,19 @@ static bool may_go_on(struct dv_alloc_search *search)
 
 /* ---- entering ---- */
 
-/* Remembers what is taken, if the search never came this far before: for explanations. */
+/* Remembers where the search stands, if it never came this far before: for explanations. */
 static void look_back(struct dv_alloc_search *search, const struct at *at)
 {
     struct dv_alloc_furthest *furthest = search->furthest;
-    size_t n = 0;
 
-    for (size_t i = 0; i < search->n_tasks; i++)
-        n += search->tasks[i].n_picks;
-    if (furthest->is_set && n <= furthest->n_picks)
+    if (furthest->is_set && search->n_picks <= furthest->n_reached)
         return;
     furthest->is_set = true;
-    furthest->n_picks = 0;
+    furthest->is_kept = false;
+    furthest->n_reached = search->n_picks;
     furthest->task = at->task;
     furthest->ask = at->ask;
     furthest->want = at->want;
-    for (size_t i = 0; i < search->n_tasks; i++)
-        for (size_t j = 0; j < search->tasks[i].n_picks; j++) {
-            furthest->tasks[furthest->n_picks] = i;
-            furthest->picks[furthest->n_picks++] = search->tasks[i].picks[j];
-        }
 }
 
 static void push(struct dv_alloc_search *search, struct stack *stack, enum frame_kind kind,

@@ -105,19 +105,25 @@ struct dv_alloc_task {
     size_t *first_want;
     struct dv_alloc_constraint *constraints;
     size_t n_constraints;
-    struct dv_alloc_pick picks[DV_ALLOC_RESULTS_MAX];
-    size_t n_picks;
-    struct dv_alloc_room rooms[DV_ALLOC_RESULTS_MAX]; /* for each pick */
     uint64_t n_max; /* how many devices it has when the largest alternatives are chosen */
+    /* Of n_max, or DV_ALLOC_RESULTS_MAX when these are fewer: a pod may have thousands of claims.
+     */
+    struct dv_alloc_pick *picks;
+    size_t n_picks;
+    struct dv_alloc_room *rooms; /* for each pick */
 };
 
-/* The state in which a search had taken the most devices, for explanations. */
+/* The state in which a search had taken the most devices, for explanations. What was taken there is
+ * copied only when some of it is given back: a search that goes on and on copies nothing. */
 struct dv_alloc_furthest {
     struct dv_alloc_pick *picks; /* the devices that were taken, each with its task in `tasks` */
     size_t *tasks;
     size_t n_picks;
+    size_t n_room;    /* for so many picks there is memory */
+    size_t n_reached; /* how many devices were taken */
     bool is_set;
-    size_t task; /* where the search stood */
+    bool is_kept; /* `picks` has them */
+    size_t task;  /* where the search stood */
     size_t ask;
     size_t want;
 };
@@ -152,6 +158,7 @@ struct dv_alloc_search {
     const struct dv_alloc_options *options;
     struct dv_alloc_task *tasks;
     size_t n_tasks;
+    size_t n_picks;               /* of all tasks */
     struct dv_alloc_taken *taken; /* one for each place */
     uint64_t *marked;             /* bits of places that are taken as a whole */
     size_t n_words;               /* of such bits */

@@ -270,13 +270,40 @@ enum dv_alloc_took dv_take(struct dv_alloc_search *search, struct dv_alloc_task 
         return took;
     }
     task->picks[task->n_picks++] = pick;
+    search->n_picks++;
     return TOOK;
+}
+
+/* Copies what was taken where the search came furthest. What was taken since then is of the same
+ * claim or of later ones, so it stands behind. */
+static void keep_furthest(struct dv_alloc_search *search)
+{
+    struct dv_alloc_furthest *furthest = search->furthest;
+
+    if (furthest->n_reached > furthest->n_room) {
+        furthest->n_room = 2 * furthest->n_reached;
+        furthest->picks = DV_NEW_ARRAY(search->arena, struct dv_alloc_pick, furthest->n_room);
+        furthest->tasks = DV_NEW_ARRAY(search->arena, size_t, furthest->n_room);
+    }
+    furthest->n_picks = 0;
+    for (size_t i = 0; i < search->n_tasks && furthest->n_picks < furthest->n_reached; i++)
+        for (size_t j = 0; j < search->tasks[i].n_picks && furthest->n_picks < furthest->n_reached;
+             j++) {
+            furthest->tasks[furthest->n_picks] = i;
+            furthest->picks[furthest->n_picks++] = search->tasks[i].picks[j];
+        }
+    furthest->is_kept = true;
+    search->cost += furthest->n_picks;
 }
 
 void dv_untake(struct dv_alloc_search *search, struct dv_alloc_task *task)
 {
-    const struct dv_alloc_pick *pick = &task->picks[--task->n_picks];
+    const struct dv_alloc_pick *pick;
 
+    if (search->furthest && search->furthest->is_set && !search->furthest->is_kept)
+        keep_furthest(search);
+    pick = &task->picks[--task->n_picks];
+    search->n_picks--;
     if (pick->is_multi)
         give_back_capacity(search, pick);
     else
