@@ -403,6 +403,13 @@ static void add_allocated(struct listing *listing)
     }
 }
 
+/* Whether the API shows the node the claim of the record. */
+static bool is_shown(const struct dv_node_pools *pools, const struct dv_claim_record *record)
+{
+    return pools && pools->claims &&
+           dv_view_get_packed(pools->claims, record->namespace, record->name) != NULL;
+}
+
 /* Adds what is prepared here. A claim with a device for administration is not known by its record
  * alone, so its object has to say that it holds the device, where it is shown. */
 static void add_prepared(struct listing *listing)
@@ -412,9 +419,6 @@ static void add_prepared(struct listing *listing)
 
     for (size_t at = 0; (claim = dv_claim_next(state, &at)) != NULL;) {
         const struct dv_claim_record *record = &claim->record;
-        const struct dv_node_pools *pools = listing->node->pools;
-        bool is_shown = pools && pools->claims &&
-                        dv_view_get(pools->claims, record->namespace, record->name) != NULL;
 
         for (size_t i = 0; i < record->n_drivers; i++)
             for (size_t k = 0; k < record->drivers[i].n_devices; k++) {
@@ -426,7 +430,7 @@ static void add_prepared(struct listing *listing)
                 while (use && !(dv_str_eq(use->name, record->name) &&
                                 dv_str_eq(use->namespace, record->namespace)))
                     use = use->next;
-                if (!use && !is_shown)
+                if (!use && !is_shown(listing->node->pools, record))
                     use = use_of(listing, device, record->namespace, record->name);
                 if (use)
                     use->record = claim;
@@ -463,6 +467,17 @@ static int compare(const void *a, const void *b)
     return order == 0 ? dv_str_natural_cmp(x->name, y->name) : order;
 }
 
+/* Sorts, unless drivers list their devices in order already, as nearly all do: to see that takes a
+ * tenth of the time. */
+static void sort(struct dv_pool_device **devices, size_t n)
+{
+    for (size_t i = 1; i < n; i++)
+        if (compare(&devices[i - 1], &devices[i]) > 0) {
+            qsort(devices, n, sizeof(*devices), compare);
+            return;
+        }
+}
+
 size_t dv_pool_devices(const struct dv_node *node, struct dv_arena *arena,
                        struct dv_pool_device ***devices)
 {
@@ -487,8 +502,7 @@ size_t dv_pool_devices(const struct dv_node *node, struct dv_arena *arena,
         if (device->api || device->uses) /* not what an administrator's claim alone has */
             (*devices)[n++] = device;
     }
-    if (n > 1)
-        qsort(*devices, n, sizeof(**devices), compare);
+    sort(*devices, n);
     dv_pool_counters_fini(&listing.counters);
     dv_buf_fini(&listing.key);
     dv_map_fini(&listing.generations);
