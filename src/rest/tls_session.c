@@ -275,6 +275,7 @@ ssize_t dv_rest_tls_read(struct dv_rest_conn *conn, char *to, size_t n)
            (got == GNUTLS_E_AGAIN && can_go_on(tls)));
     if (got > 0)
         return got;
+    tls->is_left |= got == 0;
     /* A client that wants another handshake ends here: it has no use for one. */
     return got == GNUTLS_E_AGAIN ? DV_REST_AGAIN : DV_REST_ENDED;
 }
@@ -293,8 +294,11 @@ ssize_t dv_rest_tls_write(struct dv_rest_conn *conn, const char *from, size_t n)
 
 void dv_rest_tls_bye(struct dv_rest_conn *conn)
 {
-    /* Fails when the client takes nothing any more. */
-    (void)gnutls_bye(conn->tls->gnutls, GNUTLS_SHUT_WR);
+    struct dv_rest_session *tls = conn->tls;
+
+    if (!tls->has_said_bye) /* fails when the client takes nothing any more */
+        (void)gnutls_bye(tls->gnutls, GNUTLS_SHUT_WR);
+    tls->has_said_bye = true;
 }
 
 void dv_rest_tls_end(struct dv_rest_conn *conn)
@@ -304,6 +308,8 @@ void dv_rest_tls_end(struct dv_rest_conn *conn)
     if (!tls)
         return;
     assert(!tls->is_lent);
+    if (tls->is_left) /* a client that closes in order waits for the same from us */
+        dv_rest_tls_bye(conn);
     dv_link_remove(&tls->link);
     dv_rest_who_free(tls->who);
     gnutls_deinit(tls->gnutls);

@@ -44,6 +44,8 @@ struct dv_rest_session {
     bool is_dry;             /* the kernel had nothing more to read */
     bool has_spoken;         /* something has come from the client */
     bool has_answered;       /* the client's hello was good, and it has got ours */
+    bool is_left;            /* the client has said that it sends nothing more */
+    bool has_said_bye;       /* so have we */
     int status;              /* of the handshake, as GnuTLS has it */
     struct dv_rest_who *who; /* NULL: no certificate was asked for */
 };

@@ -214,6 +214,36 @@ static void pipelined_requests_are_answered_under_tls(void **state)
     assert_int_equal(fixture->complaints.n, 0);
 }
 
+static void a_client_that_closes_in_order_is_answered_in_order(void **state)
+{
+    struct fixture *fixture = *state;
+    struct program program;
+
+    serve(fixture);
+    program_start_client(&program, fixture,
+                         PYTHON_CONNECT
+                         "raw = socket.create_connection(('127.0.0.1', port), timeout=20)\n"
+                         "there, here = ssl.MemoryBIO(), ssl.MemoryBIO()\n"
+                         "tls = context.wrap_bio(there, here, server_hostname='localhost')\n"
+                         "def do(act):\n"
+                         "    while True:\n"
+                         "        try: return act()\n"
+                         "        except ssl.SSLWantReadError:\n"
+                         "            raw.sendall(here.read())\n"
+                         "            part = raw.recv(65536)\n"
+                         "            assert part, 'closed without a word'\n"
+                         "            there.write(part)\n"
+                         "do(tls.do_handshake)\n"
+                         "tls.write(b'PUT /echo HTTP/1.1\\r\\nHost: h\\r\\n"
+                         "Content-Length: 3\\r\\n\\r\\nabc')\n"
+                         "got = b''\n"
+                         "while not got.endswith(b'abc'): got += do(lambda: tls.read(65536))\n"
+                         "do(tls.unwrap)\n");
+    program_end_well(&program);
+    wait_connections(fixture, 0);
+    assert_int_equal(fixture->complaints.n, 0);
+}
+
 static void large_bodies_go_both_ways_under_tls(void **state)
 {
     struct fixture *fixture = *state;
@@ -395,6 +425,7 @@ int main(void)
         TEST(a_client_is_who_its_certificate_names),
         TEST(a_server_without_a_client_ca_asks_for_none),
         TEST(pipelined_requests_are_answered_under_tls),
+        TEST(a_client_that_closes_in_order_is_answered_in_order),
         TEST(large_bodies_go_both_ways_under_tls),
         TEST(a_stream_goes_out_at_once_under_tls),
         TEST(a_client_that_does_not_read_pushes_back_under_tls),
