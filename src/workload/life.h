@@ -127,17 +127,11 @@ struct dv_life_facts {
     dv_str uid;        /* in the runtime; a static pod's is the hash of its file */
     bool is_static;    /* from a file; its status goes to the mirror pod */
     bool has_vanished; /* the object, or the static pod's file, is not there any more */
-    bool must_wait;    /* not to be started yet: a pod of the same name from a file is ending */
 
-    /* Refused at admission: "OutOfcpu" and the text without "Pod was rejected: ". Given before the
-     * pod's first look; nothing is ever started. Empty reason: admitted. */
-    dv_str refusal_reason;
-    dv_str refusal_message;
     /* Why the node ends the pod ("Evicted", "NodeShutdown"), and the message of its status; empty:
      * it does not. */
     dv_str eviction_reason;
     dv_str eviction_message;
-    int64_t eviction_grace_s; /* -1: the pod's own */
 
     struct dv_life_view view;
     uint64_t view_ms; /* when it was asked for, on now_ms' clock; 0: there is none yet */

@@ -37,20 +37,6 @@ static uint32_t random_in_step(const struct world *world)
     return UINT32_MAX / 2;
 }
 
-static void read_refusal(const struct world *world, struct dv_life_facts *facts)
-{
-    static const dv_str begin = DV_STR_INIT("Pod was rejected: ");
-
-    for (size_t i = 0; i < world->record->n_statuses; i++) {
-        const struct dv_api_pod_status *status = &world->record->statuses[i].status;
-
-        if (!dv_str_starts_with(status->message, begin))
-            continue;
-        facts->refusal_reason = status->reason;
-        facts->refusal_message = dv_str_slice(status->message, begin.n, status->message.n);
-    }
-}
-
 static void take_orders(struct world *world, const struct dv_life_orders *orders)
 {
     for (size_t i = 0; i < orders->n_notes; i++)
@@ -95,7 +81,6 @@ static void look(struct world *world)
         .uid = world->uid,
         .is_static = world->is_static,
         .has_vanished = world->has_vanished,
-        .eviction_grace_s = -1,
         .view = {world->seen_sandboxes.v,                                  world->seen_sandboxes.n, world->seen_containers.v,
                  world->seen_containers.n},
         .view_ms = world->view_ms,
@@ -115,7 +100,6 @@ static void look(struct world *world)
     if (world->has_vanished && world->n_agents > 1 && !world->is_static &&
         !dv_life_status(world->life))
         facts.pod = NULL;
-    read_refusal(world, &facts);
     dv_life_look(world->life, &facts, world->arena, &orders);
     take_orders(world, &orders);
     if (orders.stage >= DV_LIFE_FINISHED && world->has_pod && !world->has_vanished &&

@@ -192,7 +192,6 @@ static void gather(const struct dv_runner_pod *pod, const struct dv_cri_pod *vie
         .has_vanished = pod->has_vanished,
         .eviction_reason = dv_str_from_c(pod->eviction_reason),
         .eviction_message = dv_str_from_c(pod->eviction_message),
-        .eviction_grace_s = -1,
         .view_ms = view_ms(pod),
         .host_ips = runner->node.host_ips,
         .runtime_name = runtime ? runtime->name : DV_STR(""),

@@ -252,16 +252,6 @@ static void begin_sync(struct life_look *look)
     struct dv_life *life = look->life;
     const struct dv_life_facts *facts = look->facts;
 
-    if (facts->must_wait && !life->has_begun) {
-        if (facts->now_ms >= life->next_sync_ms)
-            life->next_sync_ms = facts->now_ms + life_stretch(look, LIFE_RETRY_MS);
-        life_look_at(look, life->next_sync_ms);
-        return;
-    }
-    if (!life->has_begun && facts->now_ms < life->next_sync_ms) {
-        life_look_at(look, life->next_sync_ms); /* it waited, and tries again in its time */
-        return;
-    }
     life->has_begun = true;
     life->wants_sync = false;
     life->seen_object = object_hash(facts);
@@ -302,20 +292,6 @@ static void look_syncing(struct life_look *look)
         life_look_at(look, life->next_sync_ms);
 }
 
-/* A pod that was refused has a status and nothing else. */
-static void look_refused(struct life_look *look)
-{
-    struct dv_life *life = look->life;
-
-    if (!life->is_refused && !life_phase_is_terminal(life_phase_read(look->pod->status.phase)))
-        life_note(look, true, dv_str_to_c(look->facts->refusal_reason, look->arena), DV_STR_NONE,
-                  "%.*s", DV_FMT(look->facts->refusal_message));
-    life->is_refused = true;
-    if (!life->status)
-        life_publish_refusal(look);
-    life->stage = look->facts->has_vanished ? DV_LIFE_GONE : DV_LIFE_FINISHED;
-}
-
 static bool is_empty(const struct dv_life_view *view)
 {
     return view->n_containers == 0 && view->n_sandboxes == 0;
@@ -347,20 +323,15 @@ void dv_life_look(struct dv_life *life, const struct dv_life_facts *facts, struc
         .again_ms = UINT64_MAX,
     };
 
-    if (look.pod && facts->refusal_reason.n > 0 && !life->has_begun &&
-        life->stage != DV_LIFE_GONE) {
-        look_refused(&look);
-    } else {
-        if (look.pod && life->has_begun && life->stage < DV_LIFE_TERMINATED && facts->view_ms != 0)
-            life_probe_go(&look);
-        if (life->stage == DV_LIFE_SYNCING)
-            look_syncing(&look);
-        if (life->ending)
-            life_end_go(&look);
-        life_drop_results(&look);
-        if (life->stage == DV_LIFE_FINISHED && !life->ending)
-            look_finished(&look);
-    }
+    if (look.pod && life->has_begun && life->stage < DV_LIFE_TERMINATED && facts->view_ms != 0)
+        life_probe_go(&look);
+    if (life->stage == DV_LIFE_SYNCING)
+        look_syncing(&look);
+    if (life->ending)
+        life_end_go(&look);
+    life_drop_results(&look);
+    if (life->stage == DV_LIFE_FINISHED && !life->ending)
+        look_finished(&look);
     *orders = (struct dv_life_orders){
         .actions = look.actions.v,
         .n_actions = look.actions.n,

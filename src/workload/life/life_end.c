@@ -59,7 +59,6 @@ static enum life_go fail_kill(struct life_look *look, struct life_ending *ending
 /* How long containers get; it can only shrink. */
 static int64_t grace_s(struct life_look *look)
 {
-    const struct dv_life_facts *facts = look->facts;
     const struct dv_api_pod *pod = look->pod;
     int64_t grace = look->life->grace_s;
     int64_t asked = 0;
@@ -70,8 +69,6 @@ static int64_t grace_s(struct life_look *look)
         asked = 1; /* deleted by force: there is nobody to wait for */
     else if (pod->metadata.deletion_grace_period_seconds)
         asked = *pod->metadata.deletion_grace_period_seconds;
-    else if (facts->eviction_reason.n > 0 && facts->eviction_grace_s >= 0)
-        asked = facts->eviction_grace_s;
     else if (pod->spec.termination_grace_period_seconds)
         asked = *pod->spec.termination_grace_period_seconds;
     if (asked < 1)

@@ -326,20 +326,6 @@ void life_publish_probes(struct life_look *look)
     store(look, &status);
 }
 
-void life_publish_refusal(struct life_look *look)
-{
-    const struct dv_life_facts *facts = look->facts;
-    struct dv_api_pod_status status;
-
-    begin_status(look, life_status_before(look), &status);
-    status.phase = life_phase_name(LIFE_FAILED);
-    status.reason = facts->refusal_reason;
-    status.message =
-        dv_str_printf(look->arena, "Pod was rejected: %.*s", DV_FMT(facts->refusal_message));
-    look->life->phase = LIFE_FAILED;
-    store(look, &status);
-}
-
 /* ---- the last words ---- */
 
 bool life_was_initialized(const struct life_look *look)

@@ -93,7 +93,6 @@ struct dv_life {
     bool wants_sync;
     bool is_ending;       /* what runs is to be cut short */
     bool was_initialized; /* when it began to end */
-    bool is_refused;
     uint32_t last_action;
     uint32_t grace_s;      /* 0: not known yet */
     uint64_t next_sync_ms; /* 0: none is planned */
@@ -366,8 +365,6 @@ void life_publish_last(struct life_look *look);
 void life_publish_sandbox(struct life_look *look);
 /* Publishes what probes have changed: what is ready or started. */
 void life_publish_probes(struct life_look *look);
-/* Publishes, once, that the pod was refused. */
-void life_publish_refusal(struct life_look *look);
 /* The phase that was computed last, by this agent or the one before. */
 enum life_phase life_phase_before(const struct life_look *look);
 const struct dv_api_pod_status *life_status_before(const struct life_look *look);
@@ -399,7 +396,7 @@ static inline bool life_phase_is_terminal(enum life_phase phase)
 
 /* Goes on with all probes: takes outcomes, begins runs that are due. */
 void life_probe_go(struct life_look *look);
-/* What a probe of this instance says; LIFE_PROBE_NONE when it has said nothing of it yet. */
+/* What a probe of this instance says; DV_PROBE_IS_UNKNOWN when it has said nothing of it yet. */
 enum dv_probe_result life_probe_result(const struct dv_life *life, dv_str name,
                                        enum dv_probe_kind kind, dv_str id);
 /* The readiness probe runs once more at the next look. */

@@ -162,9 +162,8 @@ static void an_evicted_pod_has_failed(void **state)
     life_world_run(world, 3000);
     world->facts.eviction_reason = DV_STR("Evicted");
     world->facts.eviction_message = DV_STR("The node was low on resource: memory.");
-    world->facts.eviction_grace_s = 0;
     life_world_run(world, 8000);
-    assert_line(world, "call stop c 2s");
+    assert_line(world, "call stop c 30s");
     assert_phase(world, "Failed");
     assert_str(dv_life_status(world->life)->reason, "Evicted");
     assert_int_equal(world->stage, DV_LIFE_FINISHED);

@@ -288,44 +288,6 @@ static void pulls_come_after_10_20_and_40_seconds(void **state)
     life_world_fini(world);
 }
 
-static void a_refused_pod_has_failed(void **state)
-{
-    struct life_world *world = life_test(ONE);
-
-    (void)state;
-    world->facts.refusal_reason = DV_STR("OutOfcpu");
-    world->facts.refusal_message = DV_STR("Node didn't have enough resource: cpu");
-    life_world_run(world, 5000);
-    assert_phase(world, "Failed");
-    assert_str(dv_life_status(world->life)->reason, "OutOfcpu");
-    assert_str(dv_life_status(world->life)->message,
-               "Pod was rejected: Node didn't have enough resource: cpu");
-    assert_line(world, "event Warning OutOfcpu  Node didn't have enough resource: cpu");
-    assert_int_equal(life_world_count(world, "event"), 1);
-    assert_no_line(world, "call");
-    life_world_delete(world, 30);
-    life_world_run(world, 6000);
-    assert_int_equal(world->stage, DV_LIFE_GONE);
-    life_world_fini(world);
-}
-
-static void a_static_pod_waits_for_the_one_before(void **state)
-{
-    struct life_world *world = life_test(ONE);
-
-    (void)state;
-    world->facts.is_static = true;
-    world->facts.must_wait = true;
-    life_world_run(world, 5000);
-    assert_no_line(world, "call");
-    world->facts.must_wait = false;
-    life_world_run(world, 9000);
-    assert_no_line(world, "call"); /* its next try is 10 to 15 s after the first */
-    life_world_run(world, 17000);
-    assert_phase(world, "Running");
-    life_world_fini(world);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -341,8 +303,6 @@ int main(void)
         doc_test(a_container_that_cannot_start_says_why),
         doc_test(a_name_that_is_none_is_not_asked_for),
         doc_test(pulls_come_after_10_20_and_40_seconds),
-        doc_test(a_refused_pod_has_failed),
-        doc_test(a_static_pod_waits_for_the_one_before),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

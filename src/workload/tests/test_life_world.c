@@ -285,7 +285,6 @@ void life_world_init(struct life_world *world, const struct dv_api_pod *pod, str
         .pod = *pod,
         .has_pod = true,
         .facts = {.uid = DV_STR("uid-1"),
-                  .eviction_grace_s = -1,
                   .host_ips = {host_ips, 1},
                   .runtime_name = DV_STR("containerd")},
         .again_ms = UINT64_MAX,
