@@ -32,9 +32,6 @@
 #include "sched/sched.h"
 #include "sched/sched_state.h"
 
-#define PAUSE_MS 100u
-#define PAUSE_MS_MAX 10000u
-#define JITTER_PER_MILLE 200u
 /* How long the view may take to show what was written. A view that is behind for longer is broken,
  * and the devices are better given to others. */
 #define SHOW_MS 120000u

@@ -21,6 +21,13 @@
 #define PAUSE_MS_MAX 10000u
 #define JITTER_PER_MILLE 200u
 
+uint64_t dv_sched_pause_ms(uint64_t n_pauses)
+{
+    uint64_t ms = dv_u64_min((uint64_t)PAUSE_MS << dv_u64_min(n_pauses, 10), PAUSE_MS_MAX);
+
+    return dv_jitter(ms, JITTER_PER_MILLE);
+}
+
 static void on_pause_over(struct dv_timer *timer)
 {
     dv_sched_binding_ask(DV_CONTAINER(timer, struct dv_sched_binding, timer));
@@ -28,11 +35,9 @@ static void on_pause_over(struct dv_timer *timer)
 
 static void pause_then_ask(struct dv_sched_binding *binding)
 {
-    uint64_t ms = dv_u64_min((uint64_t)PAUSE_MS << dv_u64_min(binding->n_pauses, 10), PAUSE_MS_MAX);
+    uint64_t ms = dv_sched_pause_ms(binding->n_pauses++);
 
-    binding->n_pauses++;
-    dv_timer_start(&binding->timer, binding->sched->loop,
-                   dv_loop_now_ms(binding->sched->loop) + dv_jitter(ms, JITTER_PER_MILLE),
+    dv_timer_start(&binding->timer, binding->sched->loop, dv_loop_now_ms(binding->sched->loop) + ms,
                    on_pause_over);
 }
 

@@ -401,6 +401,11 @@ bool dv_sched_claim_is_rivalled(const struct dv_sched_claim *claim);
 void dv_sched_claim_drop(struct dv_sched_claim *claim);
 void dv_sched_claims_free(struct dv_sched *sched);
 
+/* ---- sched_ask.c: requests for a binding ---- */
+
+/* How long to wait before a request that failed is made again, after `n_pauses` others. */
+uint64_t dv_sched_pause_ms(uint64_t n_pauses);
+
 /* ---- sched_write.c: one write of a claim at a time, for all who want one ---- */
 
 /* Starts a write; use->change says which. use->written runs once; not before this has returned,

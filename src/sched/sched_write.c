@@ -24,10 +24,6 @@
 #include "sched/sched.h"
 #include "sched/sched_state.h"
 
-#define PAUSE_MS 100u
-#define PAUSE_MS_MAX 10000u
-#define JITTER_PER_MILLE 200u
-
 /* ---- writers ---- */
 
 static struct dv_sched_writer *new_writer(struct dv_sched_claim *claim)
@@ -404,14 +400,11 @@ static void on_pause_over(struct dv_timer *timer)
 
 static void pause_then_again(struct dv_sched_claim *claim)
 {
-    uint64_t ms =
-        dv_u64_min((uint64_t)PAUSE_MS << dv_u64_min(claim->writer->n_pauses, 10), PAUSE_MS_MAX);
+    uint64_t ms = dv_sched_pause_ms(claim->writer->n_pauses++);
 
-    claim->writer->n_pauses++;
     claim->step = CLAIM_PAUSING;
     dv_timer_start(&claim->writer->pause, claim->sched->loop,
-                   dv_loop_now_ms(claim->sched->loop) + dv_jitter(ms, JITTER_PER_MILLE),
-                   on_pause_over);
+                   dv_loop_now_ms(claim->sched->loop) + ms, on_pause_over);
 }
 
 /* Takes over the object of an answer. An answer about an object that the view has already removed,
