@@ -45,16 +45,7 @@ static const struct {
     [DV_DEVICE_FAIL_BAD_REQUEST] = {DV_INVALID_ARGUMENT,    STAYS_TAKEN},
 };
 
-/* Codes as Go prints them in the text of an error. */
-static const char *const status_names[] = {
-    "OK",       "Canceled",        "Unknown",          "InvalidArgument",   "DeadlineExceeded",
-    "NotFound", "AlreadyExists",   "PermissionDenied", "ResourceExhausted", "FailedPrecondition",
-    "Aborted",  "OutOfRange",      "Unimplemented",    "Internal",          "Unavailable",
-    "DataLoss", "Unauthenticated",
-};
-
-/* -- What an operation holds on to
- * ----------------------------------------------------------------- */
+/* ---- what an operation holds on to ---- */
 
 void dv_device_operation_release_taken(struct dv_device_operation *operation, bool stays_taken)
 {
@@ -126,12 +117,9 @@ bool dv_device_operation_fail_status(struct dv_device_operation *operation,
                                      enum dv_device_failure failure, const char *before,
                                      const struct dv_err *status)
 {
-    const char *name = (size_t)status->code < DV_COUNT(status_names) ? status_names[status->code]
-                                                                     : status_names[DV_UNKNOWN];
-
     set_step(operation, DV_DEVICE_FAILED);
     (void)dv_fail(&operation->step.err, status->code, "%srpc error: code = %s desc = %s", before,
-                  name, status->msg);
+                  dv_code_go_name(status->code), status->msg);
     end_failed(operation, failure);
     return false;
 }
