@@ -31,11 +31,12 @@ struct dv_custom_set;
 struct dv_embedded;
 
 struct dv_embedded_options {
-    uint32_t table_objects; /* of the store: "KIND/namespace/name" -> the object as JSON */
-    uint32_t table_meta;    /* of the store: the counter and the like */
-    unsigned gates;         /* enum dv_gate: what may be used; 0: all that davit knows of */
-    size_t n_history_max;   /* changes kept of each kind; 0: 10,000 */
-    uint64_t event_ttl_ms;  /* Events are removed so long after their last change; 0: 1 h */
+    uint32_t
+        table_objects; /* of the store: "KIND/namespace/name" -> the object's row (object_row.h) */
+    uint32_t table_meta;   /* of the store: the counter and the like */
+    unsigned gates;        /* enum dv_gate: what may be used; 0: all that davit knows of */
+    size_t n_history_max;  /* changes kept of each kind; 0: 10,000 */
+    uint64_t event_ttl_ms; /* Events are removed so long after their last change; 0: 1 h */
     /* Beyond so many Events, or bytes of them, the oldest are removed; 0: 50,000, and 64 MiB. */
     size_t n_events_max;
     size_t events_bytes_max;
