@@ -53,23 +53,30 @@ static bool is_wanted_again(const struct dv_claim_operation *operation,
     return !options->is_wanted || options->is_wanted(options->ctx, operation->priv.pod_uid);
 }
 
-/* The claim that is to be unprepared; NULL when nothing is to be done any more. */
-static struct dv_claim *unwanted(struct dv_claim_operation *operation,
-                                 const struct dv_claim_job *job)
+/* The claim that the pod still has and leaves; NULL when nothing is to be done any more. */
+static struct dv_claim *find_left(struct dv_claim_operation *operation,
+                                  const struct dv_claim_job *job)
 {
     struct dv_claim *claim = claim_of(operation, job);
 
     if (!claim || is_wanted_again(operation, job, claim))
         return NULL;
-    if (job->ignores_pods)
-        return claim;
-    if (!dv_claim_is_attached(claim, operation->priv.pod_uid))
-        return NULL; /* another pod uses it */
-    if (claim->record.n_pods > 1) {
-        dv_claim_detach(operation->priv.claims->state, claim, operation->priv.pod_uid);
-        return NULL;
-    }
-    return claim;
+    return job->ignores_pods || dv_claim_is_attached(claim, operation->priv.pod_uid) ? claim : NULL;
+}
+
+/* Whether other pods keep the claim when this one leaves it. */
+static bool is_shared(const struct dv_claim_job *job, const struct dv_claim *claim)
+{
+    return !job->ignores_pods && claim->record.n_pods > 1;
+}
+
+/* The claim that is to be unprepared, because no other pod has it; NULL: there is none. */
+static struct dv_claim *find_unwanted(struct dv_claim_operation *operation,
+                                      const struct dv_claim_job *job)
+{
+    struct dv_claim *claim = find_left(operation, job);
+
+    return claim && !is_shared(job, claim) ? claim : NULL;
 }
 
 /* ---- what is in the way ---- */
@@ -77,7 +84,7 @@ static struct dv_claim *unwanted(struct dv_claim_operation *operation,
 static enum dv_claim_progress await_answers(struct dv_claim_operation *operation,
                                             const struct dv_claim_job *job)
 {
-    struct dv_claim *claim = unwanted(operation, job);
+    struct dv_claim *claim = find_unwanted(operation, job);
 
     if (!claim || claim->n_holds == 0)
         return DV_CLAIM_STEP_IS_DONE;
@@ -91,7 +98,7 @@ static enum dv_claim_progress await_answers(struct dv_claim_operation *operation
 static enum dv_claim_progress await_drivers(struct dv_claim_operation *operation,
                                             struct dv_claim_job *job, struct dv_err *err)
 {
-    const struct dv_claim *claim = unwanted(operation, job);
+    const struct dv_claim *claim = find_unwanted(operation, job);
 
     (void)dv_succeed(&job->err);
     for (size_t i = 0; claim && i < claim->record.n_drivers; i++) {
@@ -137,16 +144,23 @@ enum dv_claim_progress dv_claim_unprepare_await(struct dv_claim_operation *opera
 enum dv_claim_progress dv_claim_unprepare_hold(struct dv_claim_operation *operation,
                                                struct dv_err *err)
 {
+    struct dv_claim_state *state = operation->priv.claims->state;
+
     for (size_t i = 0; i < operation->priv.n_jobs; i++) {
         struct dv_claim_job *job = &operation->priv.jobs[i];
-        struct dv_claim *claim = job->err.code == DV_OK ? unwanted(operation, job) : NULL;
-        bool is_legal = !claim || dv_claim_handle(operation->priv.claims->state, claim,
-                                                  DV_CLAIM_ON_UNWANTED, err);
+        struct dv_claim *claim = job->err.code == DV_OK ? find_left(operation, job) : NULL;
+        bool is_legal;
 
+        if (!claim)
+            continue;
+        if (is_shared(job, claim)) {
+            dv_claim_detach(state, claim, operation->priv.pod_uid);
+            continue;
+        }
+        is_legal = dv_claim_handle(state, claim, DV_CLAIM_ON_UNWANTED, err);
         assert(is_legal); /* phase.c allows UNPREPARING in every phase */
         (void)is_legal;
-        if (claim)
-            dv_claim_hold(job, claim);
+        dv_claim_hold(job, claim);
     }
     return DV_CLAIM_STEP_IS_DONE;
 }
