@@ -3,10 +3,12 @@
  * them, and nothing that has an effect: claim_manager.h puts it on the loop.
  *
  *     WANTED --saved--> PREPARING --answered--> PREPARED
- *        |                  |    <--new boot--     |
- *        '--------.---------'----------------------'
- *                 v  no pod wants it any more
- *            UNPREPARING --answered--> gone
+ *        |               |     ^ <--new boot--     |
+ *        '------.--------'-----|-------------------'
+ *               |  no pod      |  one wants it again
+ *               v  wants it    |
+ *          UNPREPARING --------'
+ *               '--answered--> gone
  *
  * A record is written before its driver is called, and again before anyone is told what the driver
  * answered: so a crash at any instant leaves one that says what to do next. */
@@ -214,7 +216,7 @@ DV_CHECKED bool dv_claim_checkpoint_decode_old(dv_str bytes, struct dv_arena *ar
 /* Takes all claims as they are; borrowed from the state and in `arena`. */
 void dv_claim_checkpoint_take(const struct dv_claim_state *state, struct dv_arena *arena,
                               struct dv_claim_checkpoint *checkpoint);
-/* Makes a record of each, left over as after a restart (9: what is read is not prepared). Those
+/* Makes a record of each, left over as after a restart (what is read is not prepared). Those
  * that are known already stay as they are; one whose name no API object has is left out. Returns
  * how many are new. */
 size_t dv_claim_checkpoint_apply(struct dv_claim_state *state,
@@ -231,7 +233,7 @@ struct dv_claim_ref {
  * `arena`. */
 DV_CHECKED bool dv_claim_refs(const struct dv_api_pod *pod, struct dv_arena *arena,
                               struct dv_claim_ref **refs, size_t *n_refs, struct dv_err *err);
-/* Whether the pod may use the object (5.1: owner, reservation, allocation). `takes_groups`: also
+/* Whether the pod may use the object (owner, reservation, allocation). `takes_groups`: also
  * through its group (the gate DRAWorkloadResourceClaims). */
 DV_CHECKED bool dv_claim_check(const struct dv_api_pod *pod, const struct dv_claim_ref *ref,
                                const struct dv_api_resource_claim *object, bool takes_groups,
