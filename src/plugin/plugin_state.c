@@ -36,11 +36,19 @@ bool dv_plugin_desire(struct dv_plugin_world *world, struct dv_plugin_socket *so
         return false;
     socket->desired = ++world->last_sighting;
     socket->desired_wall_ns = wall_ns;
+    socket->is_disallowed = false;
     if (socket->last_start_ms > 0)
         socket->not_before_ms = socket->last_start_ms + DV_PLUGIN_PERIOD_MS;
     /* The map may have this socket already. */
     (void)dv_map_set(&world->sockets, socket->path, socket);
     return true;
+}
+
+void dv_plugin_desire_again(struct dv_plugin_world *world, struct dv_plugin_socket *socket)
+{
+    assert(socket->desired != 0);
+    socket->desired = ++world->last_sighting;
+    socket->is_disallowed = true;
 }
 
 void dv_plugin_undesire(struct dv_plugin_socket *socket, uint64_t now_ms)
@@ -63,6 +71,7 @@ void dv_plugin_remove_actual(struct dv_plugin_socket *socket)
 {
     socket->actual = 0;
     socket->handler = NULL;
+    socket->is_disallowed = false;
 }
 
 bool dv_plugin_is_actual(const struct dv_plugin_socket *socket, uint64_t sighting)

@@ -30,6 +30,8 @@ struct dv_plugin_socket {
     uint64_t desired; /* the latest sighting; 0: it is not there */
     uint64_t desired_wall_ns;
     uint64_t gone_ms; /* when it was last seen to go away */
+    /* Desired again, because what is registered is not allowed any more. */
+    bool is_disallowed;
 
     uint64_t actual;                         /* the sighting that is registered; 0: none */
     const struct dv_plugin_handler *handler; /* the handler that it is registered with */
@@ -58,6 +60,9 @@ struct dv_plugin_socket *dv_plugin_world_get(const struct dv_plugin_world *world
  * world. DV_INVALID_ARGUMENT: its path is empty. */
 DV_CHECKED bool dv_plugin_desire(struct dv_plugin_world *world, struct dv_plugin_socket *socket,
                                  uint64_t wall_ns, struct dv_err *err);
+/* Gives a socket that is there a new sighting: what is registered is not allowed any more, and has
+ * to be registered anew, which is refused. */
+void dv_plugin_desire_again(struct dv_plugin_world *world, struct dv_plugin_socket *socket);
 void dv_plugin_undesire(struct dv_plugin_socket *socket, uint64_t now_ms);
 /* Notes that the sighting is registered; `handler` is kept. DV_INVALID_ARGUMENT: the path is
  * empty. */

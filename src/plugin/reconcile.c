@@ -211,13 +211,20 @@ static void start_operation(struct dv_plugin_entry *entry)
     dv_plugin_tell_later(entry);
 }
 
+static const char *reason_to_deregister(const struct dv_plugin_socket *socket)
+{
+    if (socket->desired == 0)
+        return "socket gone";
+    return socket->is_disallowed ? "not allowed any more" : "socket replaced";
+}
+
 static void deregister(struct dv_plugin_entry *entry)
 {
     const struct dv_plugin_handler *handler = entry->socket.handler;
 
     dv_log(DV_LOG_INFO, "plugin: deregistered", DV_F_STR("socket", entry->socket.path),
            DV_F_STR("type", entry->info.type), DV_F_STR("name", entry->info.name),
-           DV_F_C("reason", entry->socket.desired ? "socket replaced" : "socket gone"));
+           DV_F_C("reason", reason_to_deregister(&entry->socket)));
     /* Comes before the handler is told, as in the kubelet. */
     dv_plugin_remove_actual(&entry->socket);
     dv_plugin_succeed(&entry->socket);
@@ -235,7 +242,7 @@ void dv_plugins_judge_again(struct dv_plugins *plugins)
 
         if (entry->socket.desired && entry->socket.actual == entry->socket.desired &&
             !dv_plugin_info_may(plugins->rules.guard, &entry->info, &err)) {
-            entry->socket.desired = ++plugins->world.last_sighting;
+            dv_plugin_desire_again(&plugins->world, &entry->socket);
             decide_later(entry);
         }
     }

@@ -69,6 +69,26 @@ static void what_is_removed_is_absent(void **state)
     dv_plugin_world_fini(&world);
 }
 
+static void what_is_not_allowed_any_more_is_to_be_registered_anew(void **state)
+{
+    struct dv_plugin_socket socket = socket_at("/r/a");
+    struct dv_plugin_world world;
+    struct dv_err err;
+
+    (void)state;
+    dv_plugin_world_init(&world);
+    assert_ok(dv_plugin_desire(&world, &socket, 7, &err), &err);
+    assert_ok(dv_plugin_add_actual(&socket, socket.desired, &handler, &err), &err);
+    dv_plugin_desire_again(&world, &socket);
+    assert_true(socket.is_disallowed);
+    assert_int_equal(socket.desired_wall_ns, 7); /* the socket is the same */
+    assert_int_equal(dv_plugin_decide(&socket, 10).action, DV_PLUGIN_DO_DEREGISTER);
+    dv_plugin_remove_actual(&socket);
+    assert_false(socket.is_disallowed);
+    assert_int_equal(dv_plugin_decide(&socket, 10).action, DV_PLUGIN_DO_REGISTER);
+    dv_plugin_world_fini(&world);
+}
+
 static void actual_counts_only_for_its_own_sighting(void **state)
 {
     struct dv_plugin_socket socket = socket_at("/r/a");
@@ -250,6 +270,7 @@ int main(void)
         cmocka_unit_test(an_empty_path_is_refused_and_not_stored),
         cmocka_unit_test(desiring_a_known_path_is_one_entry_with_another_sighting),
         cmocka_unit_test(what_is_removed_is_absent),
+        cmocka_unit_test(what_is_not_allowed_any_more_is_to_be_registered_anew),
         cmocka_unit_test(actual_counts_only_for_its_own_sighting),
         cmocka_unit_test(the_difference_decides),
         cmocka_unit_test(a_second_start_for_one_socket_is_never_asked_for),
