@@ -1,6 +1,7 @@
 /* plugin_endpoint.h - whether an endpoint lies where endpoints may lie, as the file system has it.
  *
- * This looks at files: for work jobs, never on the loop. It says where the endpoint leads now: good
+ * This looks at files, so that work jobs do it; on the loop only for a name in the directory of
+ * device plugins, which is our own. It says where the endpoint leads now: good
  * against mistakes and against links made before; who can write to the directory can still change
  * it after the look. */
 #ifndef DV_PLUGIN_ENDPOINT_H

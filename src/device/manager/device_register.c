@@ -1,8 +1,6 @@
 /* device_register.c - how device plugins come: they call Register on our socket, or the watcher
  * finds them. */
-#include <limits.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/arena.h"
 #include "base/buf.h"
@@ -18,6 +16,7 @@
 #include "pb/pb.h"
 #include "plugin/guard.h"
 #include "plugin/plugin.h"
+#include "plugin/plugin_endpoint.h"
 #include "policy/policy.h"
 #include "proto/deviceplugin_v1beta1.pb-c.h"
 
@@ -71,11 +70,6 @@ struct waiting {
 static bool endpoint_path(struct dv_device_manager *devices, dv_str endpoint,
                           struct dv_arena *arena, dv_str *path, struct dv_err *err)
 {
-    char real_dir[PATH_MAX];
-    char real[PATH_MAX];
-    const char *dir = dv_str_to_c(devices->plugin_dir, arena);
-    size_t n_dir;
-
     if (!dv_str_is_visible(endpoint))
         return dv_fail(err, DV_INVALID_ARGUMENT,
                        "endpoint \"%.*s\" has a character that cannot be seen", DV_FMT(endpoint));
@@ -89,14 +83,8 @@ static bool endpoint_path(struct dv_device_manager *devices, dv_str endpoint,
         return dv_fail(err, DV_INVALID_ARGUMENT,
                        "endpoint \"%.*s\" is not the name of a socket in %.*s", DV_FMT(endpoint),
                        DV_FMT(devices->plugin_dir));
-    if (!realpath(dir, real_dir) || !realpath(dv_str_to_c(*path, arena), real))
-        /* it is not there (yet): connecting reports that, and tries again for a while */
-        return true;
-    n_dir = strlen(real_dir);
-    if (strncmp(real, real_dir, n_dir) != 0 || real[n_dir] != '/')
-        return dv_fail(err, DV_PERMISSION_DENIED, "endpoint \"%.*s\" leads out of %.*s",
-                       DV_FMT(endpoint), DV_FMT(devices->plugin_dir));
-    return true;
+    /* It need not be there yet: connecting reports that, and tries again for a while. */
+    return dv_plugin_endpoint_check(*path, &devices->plugin_dir, 1, err);
 }
 
 /* The reference's errors here have no code of their own, and clients match on the text. */

@@ -89,6 +89,21 @@ static void a_plugin_that_does_not_serve_is_refused_after_ten_seconds(void **sta
     device_plugin_kill(&plugin);
 }
 
+static void an_endpoint_that_is_a_link_to_nowhere_is_refused_at_once(void **state)
+{
+    struct host *host = *state;
+    struct device_plugin plugin = {0};
+
+    device_plugin_start(&plugin, host->rig.loop, host->plugins, "a.sock", GPU, "g0");
+    (void)unlink(plugin.path);
+    assert_int_equal(symlink("/nowhere/a.sock", plugin.path), 0);
+    device_plugin_register(&plugin, host->plugins);
+    rig_wait_count(&host->rig, &plugin.n_registered, 1);
+    assert_err(&plugin.err, DV_UNKNOWN, "is a link to nowhere");
+    assert_string_equal(host_capacity(host), "-");
+    device_plugin_kill(&plugin);
+}
+
 static void the_newest_of_two_is_called_and_the_older_when_it_is_gone_2(void **state)
 {
     struct host *host = *state;
@@ -408,6 +423,7 @@ int main(void)
         host_test(options_that_fail_fail_the_registration_4),
         host_test(a_list_that_fails_at_once_leaves_a_resource_without_devices_5),
         host_test(a_plugin_that_does_not_serve_is_refused_after_ten_seconds),
+        host_test(an_endpoint_that_is_a_link_to_nowhere_is_refused_at_once),
         host_test(the_newest_of_two_is_called_and_the_older_when_it_is_gone_2),
         host_test(the_watcher_s_way_is_the_same_3),
         host_test(a_resource_is_removed_five_minutes_after_its_plugin_went),
