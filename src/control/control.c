@@ -228,49 +228,9 @@ static void part_closed(struct dv_control *control)
         dv_task_post(&control->close_task, control->loop, on_close_task);
 }
 
-static void on_pod_queue_stopped(struct dv_queue *queue)
+static void on_queue_stopped(struct dv_queue *queue)
 {
-    part_closed(DV_CONTAINER(queue, struct dv_control, queues[DV_CONTROL_POD_QUEUE]));
-}
-
-static void on_claim_queue_stopped(struct dv_queue *queue)
-{
-    part_closed(DV_CONTAINER(queue, struct dv_control, queues[DV_CONTROL_CLAIM_QUEUE]));
-}
-
-static void on_eviction_queue_stopped(struct dv_queue *queue)
-{
-    part_closed(DV_CONTAINER(queue, struct dv_control, queues[DV_CONTROL_EVICTION_QUEUE]));
-}
-
-static void on_rule_queue_stopped(struct dv_queue *queue)
-{
-    part_closed(DV_CONTAINER(queue, struct dv_control, queues[DV_CONTROL_RULE_QUEUE]));
-}
-
-static void on_node_queue_stopped(struct dv_queue *queue)
-{
-    part_closed(DV_CONTAINER(queue, struct dv_control, queues[DV_CONTROL_NODE_QUEUE]));
-}
-
-static void on_stray_queue_stopped(struct dv_queue *queue)
-{
-    part_closed(DV_CONTAINER(queue, struct dv_control, queues[DV_CONTROL_STRAY_QUEUE]));
-}
-
-static void on_account_queue_stopped(struct dv_queue *queue)
-{
-    part_closed(DV_CONTAINER(queue, struct dv_control, queues[DV_CONTROL_ACCOUNT_QUEUE]));
-}
-
-static void on_role_queue_stopped(struct dv_queue *queue)
-{
-    part_closed(DV_CONTAINER(queue, struct dv_control, queues[DV_CONTROL_ROLE_QUEUE]));
-}
-
-static void on_service_queue_stopped(struct dv_queue *queue)
-{
-    part_closed(DV_CONTAINER(queue, struct dv_control, queues[DV_CONTROL_SERVICE_QUEUE]));
+    part_closed(queue->options.ctx);
 }
 
 static void on_recorder_closed(void *ctx)
@@ -287,20 +247,16 @@ static const struct {
     size_t (*item_bytes)(void);
     size_t n_running_max;
     void (*run)(struct dv_queue_item *item);
-    void (*stopped)(struct dv_queue *queue);
 } queue_table[DV_N_CONTROL_QUEUES] = {
-    [DV_CONTROL_POD_QUEUE] = {dv_pod_job_bytes,      0, dv_pod_job_run,      on_pod_queue_stopped  },
-    [DV_CONTROL_CLAIM_QUEUE] = {dv_claim_job_bytes,    0, dv_claim_job_run,    on_claim_queue_stopped},
-    [DV_CONTROL_EVICTION_QUEUE] = {dv_eviction_job_bytes, 8, dv_eviction_job_run,
-                              on_eviction_queue_stopped                                            },
-    [DV_CONTROL_RULE_QUEUE] = {dv_rule_job_bytes,     4, dv_rule_job_run,     on_rule_queue_stopped },
-    [DV_CONTROL_NODE_QUEUE] = {dv_node_job_bytes,     4, dv_node_job_run,     on_node_queue_stopped },
-    [DV_CONTROL_STRAY_QUEUE] = {dv_stray_job_bytes,    4, dv_stray_job_run,    on_stray_queue_stopped},
-    [DV_CONTROL_ACCOUNT_QUEUE] = {dv_account_job_bytes,  4, dv_account_job_run,
-                              on_account_queue_stopped                                             },
-    [DV_CONTROL_ROLE_QUEUE] = {dv_role_job_bytes,     4, dv_role_job_run,     on_role_queue_stopped },
-    [DV_CONTROL_SERVICE_QUEUE] = {dv_service_job_bytes,  4, dv_service_job_run,
-                              on_service_queue_stopped                                             },
+    [DV_CONTROL_POD_QUEUE] = {dv_pod_job_bytes,      0, dv_pod_job_run     },
+    [DV_CONTROL_CLAIM_QUEUE] = {dv_claim_job_bytes,    0, dv_claim_job_run   },
+    [DV_CONTROL_EVICTION_QUEUE] = {dv_eviction_job_bytes, 8, dv_eviction_job_run},
+    [DV_CONTROL_RULE_QUEUE] = {dv_rule_job_bytes,     4, dv_rule_job_run    },
+    [DV_CONTROL_NODE_QUEUE] = {dv_node_job_bytes,     4, dv_node_job_run    },
+    [DV_CONTROL_STRAY_QUEUE] = {dv_stray_job_bytes,    4, dv_stray_job_run   },
+    [DV_CONTROL_ACCOUNT_QUEUE] = {dv_account_job_bytes,  4, dv_account_job_run },
+    [DV_CONTROL_ROLE_QUEUE] = {dv_role_job_bytes,     4, dv_role_job_run    },
+    [DV_CONTROL_SERVICE_QUEUE] = {dv_service_job_bytes,  4, dv_service_job_run },
 };
 
 static size_t running_max(const struct dv_control *control, enum dv_control_queue queue)
@@ -320,7 +276,8 @@ static void init_queues(struct dv_control *control)
                                                      running_max(control, (enum dv_control_queue)i),
                                                  .run = queue_table[i].run,
                                                  .cancel = dv_job_cancel,
-                                                 .stopped = queue_table[i].stopped});
+                                                 .stopped = on_queue_stopped,
+                                                 .ctx = control});
 }
 
 struct dv_control *dv_control_open(struct dv_loop *loop, const struct dv_control_options *options,
