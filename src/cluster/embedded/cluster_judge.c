@@ -31,9 +31,9 @@ static struct dv_request *request_of(const struct dv_cluster_operation *operatio
 /* Goes on with what was answered. Returns what `run` of an operation returns. */
 static bool go_on(struct dv_cluster_operation *operation)
 {
-    bool (*next)(struct dv_cluster_operation *, void *) = operation->judged;
+    bool (*next)(struct dv_cluster_operation *, void *) = operation->after_answer;
 
-    operation->judged = NULL;
+    operation->after_answer = NULL;
     if (operation->is_given_up)
         return dv_cluster_operation_fail(
             operation,
@@ -55,7 +55,7 @@ static bool come_back(struct dv_cluster_operation *operation)
     if (is_late && is_new && operation->request->verb == DV_VERB_CREATE)
         return dv_create_fail_existing(operation);
     if (is_late) {
-        operation->judged = NULL;
+        operation->after_answer = NULL;
         return dv_cluster_operation_again(operation);
     }
     if (is_new && operation->entry->collection->kind->is_namespaced &&
@@ -77,15 +77,16 @@ static void on_settled(struct dv_judging *judging)
         dv_cluster_operation_take_again(operation, come_back);
 }
 
-/* Asks, and goes on with `judged`, now or later. Returns what `run` of an operation returns. */
+/* Asks, and goes on with `after_answer`, now or later. Returns what `run` of an operation returns.
+ */
 static bool ask(struct dv_cluster_operation *operation, void *value,
                 enum dv_judged (*question)(struct dv_judging *judging),
-                bool (*judged)(struct dv_cluster_operation *operation, void *value))
+                bool (*after_answer)(struct dv_cluster_operation *operation, void *value))
 {
     struct dv_judging *judging = &operation->judging;
 
     operation->value = value;
-    operation->judged = judged;
+    operation->after_answer = after_answer;
     *judging = (struct dv_judging){.request = request_of(operation),
                                    .old = operation->entry->object,
                                    .value = value,
@@ -119,7 +120,7 @@ static bool on_mutated(struct dv_cluster_operation *operation, void *value)
     const struct dv_request *request = judging->request;
 
     if (!judging->changed)
-        return dv_cluster_operation_compute(operation, value, operation->answered);
+        return dv_cluster_operation_compute(operation, value, operation->after_judging);
     value = judging->changed;
     /* Only the schema knows the defaults of a kind that a definition made, and which fields it has.
      */
@@ -130,7 +131,7 @@ static bool on_mutated(struct dv_cluster_operation *operation, void *value)
     if (!dv_change_admit(operation, value))
         return false;
     if (judging->is_again)
-        return dv_cluster_operation_compute(operation, value, operation->answered);
+        return dv_cluster_operation_compute(operation, value, operation->after_judging);
     judging->is_again = true;
     return complete(operation, value) && ask(operation, value, request->mutate, on_mutated);
 }
@@ -142,7 +143,7 @@ bool dv_change_mutate_then(struct dv_cluster_operation *operation, void *value,
 
     if (!request || !request->mutate)
         return dv_cluster_operation_compute(operation, value, next);
-    operation->answered = next;
+    operation->after_judging = next;
     operation->judging = (struct dv_judging){0};
     return (!value || complete(operation, value)) &&
            ask(operation, value, request->mutate, on_mutated);
@@ -153,7 +154,7 @@ bool dv_change_mutate_then(struct dv_cluster_operation *operation, void *value,
 static bool on_judged(struct dv_cluster_operation *operation, void *value)
 {
     operation->is_judged = true;
-    return operation->answered(operation, value);
+    return operation->after_judging(operation, value);
 }
 
 bool dv_change_judge_then(struct dv_cluster_operation *operation, void *value,
@@ -163,7 +164,7 @@ bool dv_change_judge_then(struct dv_cluster_operation *operation, void *value,
 
     if (!request || !request->judge || operation->is_judged)
         return next(operation, value);
-    operation->answered = next;
+    operation->after_judging = next;
     operation->judging = (struct dv_judging){0};
     return ask(operation, value, request->judge, on_judged);
 }

@@ -3,7 +3,24 @@
  * An operation takes its turn at a name: while it holds the name, no other looks at it or writes
  * it. It then runs: looks at what is stored, and ends in an answer, a failure, or a write. A write
  * gives the change its version, and the name is free again when the store has answered. So every
- * write is based on what is durable, and versions are in the order of the commits. */
+ * write is based on what is durable, and versions are in the order of the commits.
+ *
+ * Between the turns of the loop it waits for something, and goes on with one of its functions. In
+ * the order of a CREATE (W: computed by a worker when the operation is given to one):
+ *
+ *     waits for               goes on with    what that does
+ *     the name                run             W  create.c: the value, its defaults
+ *                             -               admitted (dv_change_admit)
+ *     who may change it       after_answer    on_mutated: admitted again, asked once more
+ *     the worker, or nothing  after_judging,  W  create_admitted: checked, operation->result
+ *                             `next` when nobody was asked
+ *     who has the last word   after_answer    on_judged
+ *     nothing                 after_judging   commit_judged: quotas, versions, the write
+ *     the store               on_written      memory, views, watchers; the name is free
+ *     the next task           done            the request's, or the operation's own
+ *
+ * `next` is what the worker's end goes on with. A question that may take long lets the name go:
+ * `resume` goes on when it is held again, with `run` when others have written meanwhile. */
 #ifndef DV_CLUSTER_OPERATION_H
 #define DV_CLUSTER_OPERATION_H
 
@@ -104,7 +121,8 @@ struct dv_cluster_operation {
     bool takes_priority;      /* the pod gets what its class says */
     bool takes_class;         /* it is a pod that was looked at for one */
     struct dv_object *answer; /* what is stored; borrowed from the entry that is held */
-    /* What `run` goes on with once `value` has been admitted, and what it needs for that. */
+    /* For a worker: what goes on with `value`, on the worker, or on the loop once it has been
+     * admitted. NULL: `run` begins. */
     bool (*next)(struct dv_cluster_operation *operation, void *value);
     void *value;
     /* The owners of fields after an apply; NULL: set them by this request. */
@@ -112,11 +130,12 @@ struct dv_cluster_operation {
     dv_str sent_version;
     struct dv_result result;
 
-    /* What who serves the request says of the write (cluster_judge.c), what is done with that, and
-     * what follows when there is nothing more to ask. */
+    /* What who serves the request says of the write (cluster_judge.c). */
     struct dv_judging judging;
-    bool (*judged)(struct dv_cluster_operation *operation, void *value);
-    bool (*answered)(struct dv_cluster_operation *operation, void *value);
+    /* What is done with an answer; NULL: nobody is asked. */
+    bool (*after_answer)(struct dv_cluster_operation *operation, void *value);
+    /* What follows when there is nothing more to ask about the value. */
+    bool (*after_judging)(struct dv_cluster_operation *operation, void *value);
     bool is_judged; /* it was asked, and has no objection */
 
     struct dv_step steps[DV_CLUSTER_OPERATION_N_STEPS];

@@ -161,7 +161,7 @@ void dv_embedded_request_cancel(struct dv_cluster *cluster, struct dv_request *r
         return;
     /* A worker, or who judges it, still reads the request: its caller is told when they have
      * ended. */
-    if (operation->is_computing || operation->judged) {
+    if (operation->is_computing || operation->after_answer) {
         operation->is_given_up = true;
         return;
     }
