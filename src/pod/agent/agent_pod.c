@@ -384,7 +384,7 @@ static void release(struct dv_agent_pod *pod)
 
 /* Gives the pod to the runner. One that was not admitted by this daemon, or was released already,
  * only has to end; it is not started again. */
-static void take(struct dv_agent_pod *pod)
+static void give(struct dv_agent_pod *pod)
 {
     struct dv_runner *runner = pod->agent->options.runner;
     bool is_to_end = pod->state != DV_AGENT_ADMITTED;
@@ -469,8 +469,8 @@ static void step(struct dv_agent_pod *pod)
     case DV_AGENT_CANCEL:
         dv_pods_cancel(&pod->admitting->admission);
         return;
-    case DV_AGENT_TAKE:
-        take(pod);
+    case DV_AGENT_GIVE:
+        give(pod);
         return;
     case DV_AGENT_GRACE:
         wait_for_end(pod);

@@ -76,7 +76,7 @@ static enum dv_agent_step next_given(const struct dv_agent_facts *facts)
 
 /* Whether the runner is to have the pod: it was admitted and nobody else runs it, or containers of
  * it are left that have to be looked after before it can go. */
-static bool is_to_take(const struct dv_agent_facts *facts)
+static bool is_to_give(const struct dv_agent_facts *facts)
 {
     bool is_left_over = facts->runtime == DV_RUNNER_LEFT_OVER;
 
@@ -98,8 +98,8 @@ enum dv_agent_step dv_agent_next(const struct dv_agent_facts *facts)
         return next_alone(facts);
     if (facts->runtime >= DV_RUNNER_RUNNING)
         return next_given(facts);
-    if (is_to_take(facts))
-        return DV_AGENT_TAKE;
+    if (is_to_give(facts))
+        return DV_AGENT_GIVE;
     step = next_alone(facts);
     if (facts->runtime == DV_RUNNER_UNKNOWN || step == DV_AGENT_ADMIT || step == DV_AGENT_CANCEL)
         return step;

@@ -38,7 +38,7 @@ enum dv_agent_step {
     DV_AGENT_WAIT,    /* nothing is to be done until an operation ends or something changes */
     DV_AGENT_ADMIT,   /* admit it */
     DV_AGENT_CANCEL,  /* cancel its admission: nobody wants it any more */
-    DV_AGENT_TAKE,    /* give it to the runner, which starts or ends its containers */
+    DV_AGENT_GIVE,    /* give it to the runner, which starts or ends its containers */
     DV_AGENT_GRACE,   /* give it time to end, until its deletion is due */
     DV_AGENT_RELEASE, /* release what it holds */
     DV_AGENT_REMOVE,  /* remove it from the API */

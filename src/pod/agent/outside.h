@@ -22,7 +22,8 @@ void dv_outside_free(struct dv_outside *outside); /* NULL is fine */
 bool dv_outside_set(struct dv_outside *outside, const struct dv_device_state *state, dv_str pod_uid,
                     bool is_outside);
 /* How many healthy devices of the resource are held outside the API. Costs the number of those that
- * are held, healthy or not, when the resource's list or plugins have changed since it was asked last. */
+ * are held, healthy or not, when the resource's list or plugins have changed since it was asked
+ * last. */
 size_t dv_outside_count(struct dv_outside *outside, const struct dv_device_state *state,
                         dv_str resource);
 
