@@ -182,7 +182,7 @@ static void see_change(struct dv_agent_pod *pod)
         pod->is_dirty = true;
         dv_agent_pod_look(pod);
     } else if (pod->state == DV_AGENT_ADMITTED && dv_agent_is_given(pod)) {
-        if (!pod->is_taken && !dv_pods_find(pod->agent->options.pods, &ref, &view))
+        if (!dv_pods_find(pod->agent->options.pods, &ref, &view))
             /* by `davit release` */
             dv_runner_evict(pod->agent->options.runner, pod->uid, DV_STR("Released"),
                             DV_STR("What the pod held was given back by hand"));

@@ -383,18 +383,16 @@ static void release(struct dv_agent_pod *pod)
 /* ---- the runner ---- */
 
 /* Gives the pod to the runner. One that was not admitted by this daemon, or was released already,
- * only has to end; it is not started again. */
+ * only has to end; it is not started again. What is deleted, or does not restart, ends anyway. */
 static void give(struct dv_agent_pod *pod)
 {
     struct dv_runner *runner = pod->agent->options.runner;
-    bool is_to_end = pod->state != DV_AGENT_ADMITTED;
 
     dv_timer_cancel(&pod->timer);
-    pod->state = DV_AGENT_ADMITTED;
     dv_runner_set_pod(runner, pod->object, pod->is_static);
-    if (!is_to_end)
+    if (pod->state == DV_AGENT_ADMITTED)
         return;
-    pod->is_taken = true;
+    pod->state = DV_AGENT_ENDING;
     if (dv_str_eq(value_of(pod)->spec.restart_policy, DV_STR("Always")) &&
         !value_of(pod)->metadata.deletion_timestamp.is_set)
         dv_runner_evict(runner, pod->uid, DV_STR("Released"),

@@ -70,7 +70,6 @@ struct dv_agent_pod {
     bool is_failing;  /* its release has failed */
     bool was_asked;   /* plugins or drivers were, before `reason` was given */
     bool has_ended;
-    bool is_taken;         /* it was given to the runner without an admission: it only has to end */
     bool is_owned;         /* what its annotations name as its owner was seen at work */
     bool is_running;       /* a process of it that somebody told about was there at the last look */
     uint64_t told_version; /* of what was told about its containers, at the last look */

@@ -118,6 +118,7 @@ static bool fill(const struct dv_agent_pod *pod, struct dv_arena *arena,
         fill_bare(pod, DV_BARE_WAITING, arena, status);
         return true;
     case DV_AGENT_ADMITTED:
+    case DV_AGENT_ENDING:
         fill_bare(pod, DV_BARE_READY, arena, status);
         return true;
     case DV_AGENT_REFUSED:
@@ -178,7 +179,7 @@ static void add_devices(const struct dv_agent_pod *pod, bool has_ended, struct d
     };
     struct dv_api_pod_status devices = {0};
 
-    if (!has_ended && pod->state != DV_AGENT_ADMITTED)
+    if (!has_ended && pod->state != DV_AGENT_ADMITTED && pod->state != DV_AGENT_ENDING)
         return;
     dv_bare_add_devices(&facts, arena, &devices);
     for (size_t i = 0; i < devices.n_conditions; i++)

@@ -46,6 +46,7 @@ static enum dv_agent_step next_alone(const struct dv_agent_facts *facts)
             return DV_AGENT_RELEASE;
         return facts->is_there && facts->is_time ? DV_AGENT_ADMIT : DV_AGENT_WAIT;
     case DV_AGENT_ADMITTED:
+    case DV_AGENT_ENDING:
         if (is_over(facts))
             return DV_AGENT_RELEASE;
         /* after the grace period it waits for a process that is still there */
@@ -63,7 +64,7 @@ static enum dv_agent_step next_alone(const struct dv_agent_facts *facts)
  * has been told how it ended. */
 static enum dv_agent_step next_given(const struct dv_agent_facts *facts)
 {
-    if (facts->state == DV_AGENT_ADMITTED)
+    if (facts->state == DV_AGENT_ADMITTED || facts->state == DV_AGENT_ENDING)
         return facts->runtime == DV_RUNNER_STOPPED ? DV_AGENT_RELEASE : DV_AGENT_WAIT;
     if (facts->state != DV_AGENT_RELEASED)
         return DV_AGENT_WAIT;
@@ -84,6 +85,8 @@ static bool is_to_give(const struct dv_agent_facts *facts)
         return false;
     if (facts->state == DV_AGENT_ADMITTED)
         return is_left_over || (!facts->is_running && !facts->has_ended);
+    if (facts->state == DV_AGENT_ENDING)
+        return is_left_over;
     if (facts->state == DV_AGENT_RELEASED)
         return is_left_over && (facts->is_deleting || !facts->is_terminal);
     return is_left_over && facts->is_deleting && facts->state != DV_AGENT_ADMITTING &&

@@ -12,6 +12,7 @@ enum dv_agent_state {
     DV_AGENT_ADMITTING,
     DV_AGENT_PAUSING, /* its admission has failed and is tried again later */
     DV_AGENT_ADMITTED,
+    DV_AGENT_ENDING, /* given to the runner without an admission: only to end */
     DV_AGENT_REFUSED,
     DV_AGENT_RELEASING,
     DV_AGENT_RELEASED,
