@@ -11,8 +11,8 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "base/num.h"
-#include "plugin/failure.h"
 #include "plugin/info.h"
+#include "plugin/plugin_check.h"
 #include "plugin/plugins.h"
 
 /* The limit of sockets that are known, including those that are gone but still listed; each takes

@@ -5,9 +5,9 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "pb/pb.h"
-#include "plugin/failure.h"
 #include "plugin/info.h"
 #include "plugin/plugin.h"
+#include "plugin/plugin_check.h"
 
 #define SOCKET "/var/lib/kubelet/plugins_registry/a.sock"
 

@@ -1,4 +1,4 @@
-#include "plugin/failure.h"
+#include "plugin/plugin_check.h"
 
 #include <stdarg.h>
 

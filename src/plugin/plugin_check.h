@@ -1,9 +1,10 @@
-/* failure.h - whether a plugin may be registered and, if not, why, in the reference's words. Pure.
+/* plugin_check.h - whether a plugin may be registered and, if not, why, in the reference's words.
+ * Pure.
  *
  * Plugins are told, and people search their logs for these texts. They can be longer than an error
  * holds: a handler may quote all versions that a plugin offers. */
-#ifndef DV_PLUGIN_FAILURE_H
-#define DV_PLUGIN_FAILURE_H
+#ifndef DV_PLUGIN_CHECK_H
+#define DV_PLUGIN_CHECK_H
 
 #include <stdbool.h>
 
