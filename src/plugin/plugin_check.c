@@ -87,8 +87,8 @@ static bool validate(const struct dv_plugin_handler *handler, const struct dv_pl
     return is_valid;
 }
 
-bool dv_plugin_info_may(struct dv_guard *guard, const struct dv_plugin_info *info,
-                        struct dv_err *err)
+bool dv_plugin_is_allowed(struct dv_guard *guard, const struct dv_plugin_info *info,
+                          struct dv_err *err)
 {
     bool is_driver = dv_str_eq(info->type, DV_STR("DRAPlugin"));
 
@@ -117,7 +117,7 @@ bool dv_plugin_judge(const struct dv_plugin_rules *rules, const struct dv_plugin
                                      DV_FMT(info->type), DV_FMT(info->socket));
     if (!validate(found, info, failure))
         return false;
-    if (!dv_plugin_info_may(rules->guard, info, &err))
+    if (!dv_plugin_is_allowed(rules->guard, info, &err))
         return fail_validation(failure, &err, dv_str_from_c(err.msg));
     if (!rules->accepts_any_endpoint && !dv_plugin_endpoint_check_text(info->endpoint, &err))
         return fail_validation(failure, &err, dv_str_from_c(err.msg));

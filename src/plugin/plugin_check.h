@@ -30,8 +30,8 @@ bool dv_plugin_failure_set(struct dv_plugin_failure *failure, enum dv_code code,
                            ...) DV_PRINTF(3, 4);
 
 /* Whether the policy allows the process that listens on the socket to be what it says it is. */
-bool dv_plugin_info_may(struct dv_guard *guard, const struct dv_plugin_info *info,
-                        struct dv_err *err);
+bool dv_plugin_is_allowed(struct dv_guard *guard, const struct dv_plugin_info *info,
+                          struct dv_err *err);
 /* Whether what the plugin says of itself keeps the limits that hold for every type (info.h). */
 DV_CHECKED bool dv_plugin_check_limits(const struct dv_plugin_info *info,
                                        struct dv_plugin_failure *failure);

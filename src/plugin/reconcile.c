@@ -241,7 +241,7 @@ void dv_plugins_judge_again(struct dv_plugins *plugins)
             DV_CONTAINER(at_entry->value, struct dv_plugin_entry, socket);
 
         if (entry->socket.desired && entry->socket.actual == entry->socket.desired &&
-            !dv_plugin_info_may(plugins->rules.guard, &entry->info, &err)) {
+            !dv_plugin_is_allowed(plugins->rules.guard, &entry->info, &err)) {
             dv_plugin_desire_again(&plugins->world, &entry->socket);
             decide_later(entry);
         }
