@@ -78,13 +78,13 @@ static void gather_params(struct dv_vap_judgement *j, const struct trial *trial)
     const struct dv_kind *kind = trial->policy->param_kind;
     struct gathering gathering = {j, trial, 0};
     const struct dv_object *found;
-    dv_str namespace = DV_STR_NONE;
+    dv_str ns = DV_STR_NONE;
 
     if (kind->is_namespaced) {
-        namespace = ref->namespace;
-        if (namespace.n == 0 && j->evaluation.write->kind->is_namespaced)
-        namespace = j->evaluation.write->namespace;
-        if (namespace.n == 0) {
+        ns = ref->namespace;
+        if (ns.n == 0 && j->evaluation.write->kind->is_namespaced)
+            ns = j->evaluation.write->namespace;
+        if (ns.n == 0) {
             add_problem(j, trial,
                         "cannot use namespaced paramRef in policy binding that matches "
                         "cluster-scoped resources");
@@ -96,11 +96,11 @@ static void gather_params(struct dv_vap_judgement *j, const struct trial *trial)
         return;
     }
     if (ref->name.n > 0) {
-        found = j->evaluation.world.get(j->evaluation.world.ctx, kind, namespace, ref->name);
+        found = j->evaluation.world.get(j->evaluation.world.ctx, kind, ns, ref->name);
         if (found)
             add_param(&gathering, found);
     } else if (ref->selector) {
-        j->evaluation.world.list(j->evaluation.world.ctx, kind, namespace, ref->selector, add_param,
+        j->evaluation.world.list(j->evaluation.world.ctx, kind, ns, ref->selector, add_param,
                                  &gathering);
     }
     if (gathering.n == 0 && dv_str_eq(ref->parameter_not_found_action, DV_STR("Deny")))
@@ -161,7 +161,7 @@ struct dv_vap_judgement *dv_vap_judge(struct dv_vap *vap, const struct dv_vap_wr
 {
     struct dv_vap_labels labels = {.old = write->old};
     struct dv_vap_judgement *j;
-    const struct dv_object *namespace = NULL;
+    const struct dv_object *ns = NULL;
 
     if (!dv_vap_is_about(vap, write->kind))
         return NULL;
@@ -170,16 +170,16 @@ struct dv_vap_judgement *dv_vap_judge(struct dv_vap *vap, const struct dv_vap_wr
     dv_vap_evaluation_init(&j->evaluation, write, world, j->arena);
     labels.object = write->object;
     if (write->kind->is_namespaced && write->namespace.n > 0)
-    namespace = world->get(world->ctx, dv_kind(DV_KIND_NAMESPACE), DV_STR_NONE, write->namespace);
-    labels.namespace = namespace ? namespace->meta : NULL;
+        ns = world->get(world->ctx, dv_kind(DV_KIND_NAMESPACE), DV_STR_NONE, write->namespace);
+    labels.namespace = ns ? ns->meta : NULL;
     for (size_t i = 0; i < vap->active.n; i++)
         ask_policy(j, vap->active.v[i], &labels);
     if (j->trials.n == 0) {
         dv_vap_judgement_free(j);
         return NULL;
     }
-    if (namespace)
-        j->namespace_object = show_namespace(namespace, j->arena);
+    if (ns)
+        j->namespace_object = show_namespace(ns, j->arena);
     return j;
 }
 

@@ -69,8 +69,7 @@ static const char *find_name(const struct name *names, size_t n, dv_str json)
     return NULL;
 }
 
-static dv_str go_name(const struct dv_message *message, const struct dv_field *field,
-                      char *namespace)
+static dv_str go_name(const struct dv_message *message, const struct dv_field *field, char *text)
 {
     const char *found = message == &dv_message_device_attribute
                             ? find_name(attribute_names, DV_COUNT(attribute_names), field->name)
@@ -79,10 +78,10 @@ static dv_str go_name(const struct dv_message *message, const struct dv_field *f
     if (found)
         return dv_str_from_c(found);
     for (size_t i = 0; i < field->name.n && i < NAME_BYTES_MAX; i++)
-    namespace[i] = field->name.p[i];
-    if (namespace[0] >= 'a' && namespace[0] <= 'z')
-    namespace[0] = (char)(namespace[0] - 'a' + 'A');
-    return (dv_str){namespace, field->name.n < NAME_BYTES_MAX ? field->name.n : NAME_BYTES_MAX};
+        text[i] = field->name.p[i];
+    if (text[0] >= 'a' && text[0] <= 'z')
+        text[0] = (char)(text[0] - 'a' + 'A');
+    return (dv_str){text, field->name.n < NAME_BYTES_MAX ? field->name.n : NAME_BYTES_MAX};
 }
 
 /* Whether a struct has the names of JSON in the reference's internal types too, and leaves out what
@@ -234,7 +233,7 @@ static bool is_embedded(const struct dv_field *field)
 static void add_field(const struct dv_message *message, const struct dv_field *field,
                       const char *value, struct dv_json *object, struct dv_arena *arena)
 {
-    char namespace[NAME_BYTES_MAX] = "";
+    char text[NAME_BYTES_MAX] = "";
 
     if (is_embedded(field)) {
         add_fields(field->message, value + field->offset, object, arena);
@@ -242,7 +241,7 @@ static void add_field(const struct dv_message *message, const struct dv_field *f
     }
     if (is_left_out(message, field, value))
         return;
-    dv_json_set(object, has_json_names(message) ? field->name : go_name(message, field, namespace),
+    dv_json_set(object, has_json_names(message) ? field->name : go_name(message, field, text),
                 field_value(field, value, arena), arena);
 }
 

@@ -393,15 +393,15 @@ static bool is_meant(struct chain *chain, struct dv_webhook *hook)
     const struct dv_kube_verdict *verdict = chain->verdict;
     const struct dv_vap_write *write = &verdict->write;
     struct dv_vap_labels labels = {.object = write->object, .old = write->old};
-    const struct dv_object *namespace = NULL;
+    const struct dv_object *ns = NULL;
 
     if (verdict->judging && verdict->judging->is_again &&
         !is_among(chain->again.v, chain->again.n, name_of(hook, verdict->arena)))
         return false;
     if (write->kind->is_namespaced && write->namespace.n > 0)
-    namespace = dv_embedded_get(chain->kube->options.embedded, dv_kind(DV_KIND_NAMESPACE),
-                                DV_STR_NONE, write->namespace);
-    labels.namespace = namespace ? namespace->meta : NULL;
+        ns = dv_embedded_get(chain->kube->options.embedded, dv_kind(DV_KIND_NAMESPACE), DV_STR_NONE,
+                             write->namespace);
+    labels.namespace = ns ? ns->meta : NULL;
     return dv_webhook_matches(hook, write, &labels, &chain->version);
 }
 
