@@ -73,6 +73,13 @@ class CheckWords(unittest.TestCase):
             self.assertEqual(findings(f"/* It is prepared {numbers}. */\n"),
                              [f"src/a/x.c:1: number: {numbers} says nothing: use words"])
 
+    def test_finds_numbers_before_words(self):
+        for number in ("5.1:", "9:", "12:"):
+            self.assertEqual(findings(f"/* It may have it ({number} its owner). */\n"),
+                             [f"src/a/x.c:1: number: {number} says nothing: use words"])
+        for words in ("(0: none)", "(1: the next)", "(85:80)"):
+            self.assertEqual(findings(f"/* So many of them {words}. */\n"), [], words)
+
     def test_finds_them_over_the_end_of_a_line(self):
         self.assertEqual(findings("/* health (2.3,\n * 10.1). */\n"),
                          ["src/a/x.c:1: number: (2.3, 10.1) says nothing: use words"])
