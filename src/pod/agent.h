@@ -32,13 +32,13 @@ struct dv_pods;
 struct dv_recorder;
 struct dv_runner;
 
-/* What a Node object says of the machine. */
 /* Huge pages of one size. */
 struct dv_agent_huge_pages {
     uint64_t page_bytes;
     uint64_t n_pages;
 };
 
+/* What a Node object says of the machine. */
 struct dv_agent_machine {
     uint64_t n_cpus;
     uint64_t memory_bytes;
