@@ -48,8 +48,8 @@ struct dv_embedded_options {
     uint64_t owner_delay_ms;
     /* Pods that are created get a service account, which must exist, and the volume to use the API
      * with it. Somebody must see to it that each namespace has a default one, and the config map of
-     * that volume (dv_control_options.root_ca). They also get the priority of their class, and the
-     * classes that every cluster has are made. */
+     * that volume (dv_control_options.serves_cluster_defaults). They also get the priority of their
+     * class, and the classes that every cluster has are made. */
     bool has_accounts;
     /* Writes of and to what is larger than this are computed on a worker; 0: 32 KiB, which takes
      * about 2 ms. */

@@ -1,7 +1,7 @@
 /* control.c - opens and closes the controllers. The views call control_views.c and evict.c, which
  * put keys into queues; each queue runs the jobs of one kind (pod_sync.c, claim_sync.c,
- * eviction_job.c, rule_job.c, node_job.c, account_job.c), which read the newest state and make
- * requests. */
+ * eviction_job.c, rule_job.c, node_job.c, stray_job.c, account_job.c, role_job.c, service_job.c),
+ * which read the newest state and make requests. */
 #include "control/control.h"
 
 #include <assert.h>
@@ -158,7 +158,7 @@ static bool is_wanted(const struct dv_control *control, enum dv_control_view vie
     if (view == DV_CONTROL_NAMESPACES || view == DV_CONTROL_ACCOUNTS ||
         view == DV_CONTROL_CONFIG_MAPS || view == DV_CONTROL_CLUSTER_ROLES ||
         view == DV_CONTROL_SERVICES || view == DV_CONTROL_ENDPOINT_SLICES)
-        return control->options.root_ca.p != NULL;
+        return control->options.serves_cluster_defaults;
     return true;
 }
 

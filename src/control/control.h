@@ -1,4 +1,5 @@
-/* control.h - the controllers of claims: what a cluster's controller manager does about them.
+/* control.h - the controllers of claims, and what else of a cluster's controller manager the pods
+ * of an embedded API need.
  *
  * - Claims are generated from templates for the pods that ask for them, and written into the pods'
  *   status; those of pods that are over are deleted.
@@ -8,9 +9,11 @@
  * - Pods are evicted from devices with taints of the effect NoExecute, and DeviceTaintRules say in
  *   their status what came of them.
  * - Nodes whose agents have fallen silent get a taint that keeps pods away, until they
- *   are heard of again.
+ *   are heard of again; pods whose node is gone are deleted.
  * - Namespaces get what their pods use the API with: a default service account, and a config map
  *   with the certificate of who vouches for the server.
+ * - ClusterRoles that are made of others get their rules, and services with a selector their
+ *   EndpointSlices.
  *
  * Allocating is the scheduler's, also for pods whose node was set by somebody else. All that is
  * known comes from the cluster's views, all that is done is requests: it may be closed at any point
@@ -60,9 +63,11 @@ struct dv_control_options {
     /* Nodes whose leases are not renewed are tainted, and said to be unknown: where nobody else
      * does. */
     bool watches_nodes;
-    /* What vouches for the API's server, as PEM, for a config map in each namespace; kept. p is
-     * NULL: somebody else sees to that, to default service accounts, and to ClusterRoles that are
-     * made of others. */
+    /* Namespaces get what their pods use the API with, ClusterRoles that are made of others their
+     * rules, and services with a selector their EndpointSlices: where nobody else does. */
+    bool serves_cluster_defaults;
+    /* For that: what vouches for the API's server, as PEM, for a config map in each namespace;
+     * kept. */
     dv_str root_ca;
     /* Whether something is prepared for the pod, which the API has forgotten (a deletion by force),
      * or never had: then what is reserved for it stays. May be NULL. */

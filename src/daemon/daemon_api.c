@@ -121,10 +121,13 @@ bool dv_daemon_api_is_settled(const struct dv_daemon_api *api)
     return !api->kube || dv_kube_is_settled(api->kube);
 }
 
+bool dv_daemon_api_has_accounts(const struct dv_daemon_api *api)
+{
+    return has_accounts(api->options);
+}
+
 dv_str dv_daemon_api_root_ca(const struct dv_daemon_api *api)
 {
-    if (!has_accounts(api->options))
-        return DV_STR_NONE;
     return api->ca.cert.n > 0 ? api->ca.cert : DV_STR("");
 }
 

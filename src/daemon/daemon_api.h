@@ -41,8 +41,10 @@ bool dv_daemon_api_is_settled(const struct dv_daemon_api *api);
 struct dv_cluster *dv_daemon_api_cluster(struct dv_daemon_api *api);
 /* Where it serves: the address of --listen without its port, and the port; 0: it does not. */
 uint16_t dv_daemon_api_port(const struct dv_daemon_api *api, dv_str *address);
+/* Whether pods use the API, each as a service account. */
+bool dv_daemon_api_has_accounts(const struct dv_daemon_api *api);
 /* What vouches for the server, for pods that use the API (dv_control_options.root_ca), as long as
- * the API is open; empty over plain HTTP. p is NULL: pods do not use it. */
+ * the API is open; empty over plain HTTP. */
 dv_str dv_daemon_api_root_ca(const struct dv_daemon_api *api);
 /* Writes everything again, because the store has lost what it had. */
 void dv_daemon_api_rewrite(struct dv_daemon_api *api, void (*done)(void *ctx), void *ctx);

@@ -117,6 +117,7 @@ bool dv_daemon_open_roles(struct dv_daemon *daemon, struct dv_err *err)
         .n_running_max = daemon->options->kubeconfig.n == 0 ? DV_CONTROL_EMBEDDED_MAX : 0,
         .is_strict = daemon->options->is_strict,
         .watches_nodes = daemon->options->kubeconfig.n == 0, /* a real cluster does that itself */
+        .serves_cluster_defaults = daemon->api && dv_daemon_api_has_accounts(daemon->api),
         .root_ca = daemon->api ? dv_daemon_api_root_ca(daemon->api) : DV_STR_NONE,
         /* The reference frees the claims of a pod that is gone, whatever a node holds. */
         .is_held = daemon->options->is_strict ? NULL : is_held,

@@ -155,6 +155,7 @@ static bool open_control(struct server *server, struct dv_err *err)
 {
     struct dv_control_options options = {.cluster = dv_embedded_cluster(server->embedded),
                                          .gates = dv_control_gates_default(),
+                                         .serves_cluster_defaults = true,
                                          .root_ca = DV_STR("-----BEGIN CERTIFICATE-----\n")};
 
     server->control = dv_control_open(server->loop, &options, err);

@@ -23,6 +23,7 @@ static void check_namespace(struct world *world, const char *namespace)
 
 static void start(struct world *world)
 {
+    world->options.serves_cluster_defaults = true;
     world->options.root_ca = DV_STR("PEM");
     open_control(world);
 }
@@ -61,6 +62,7 @@ static void another_certificate_replaces_the_old_one(void **state)
 {
     struct world *world = *state;
 
+    world->options.serves_cluster_defaults = true;
     world->options.root_ca = DV_STR("OLD");
     open_control(world);
     close_control(world);
