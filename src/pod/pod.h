@@ -215,23 +215,28 @@ struct dv_pod_operation {
 
 /* ---- admission ---- */
 
+/* Why a pod is refused. */
+enum dv_pod_refusal {
+    DV_POD_UNEXPECTED, /* devices cannot be allocated */
+    DV_POD_UNALIGNED,  /* they would not be on the NUMA nodes that the policy asks for */
+    /* It asks for a resource which nobody offers here. The reference ignores such a resource, and
+     * the pod would start without it. */
+    DV_POD_UNKNOWN_RESOURCE,
+    DV_POD_UNPREPARED,    /* its claims could not be prepared */
+    DV_POD_DEVICE_IN_USE, /* it would get a device which another pod has */
+};
+/* As statuses and events have it: "UnexpectedAdmissionError". */
+const char *dv_pod_refusal_name(enum dv_pod_refusal refusal);
+
 struct dv_pod_verdict {
     bool is_admitted;
-    const char *reason; /* otherwise: "UnexpectedAdmissionError", "TopologyAffinityError", ... */
-    bool may_come;      /* it may be admitted later, when a plugin, devices or claims have come */
-    bool was_asked;     /* plugins or drivers were called before it was refused */
-    dv_str rival;       /* uid of the pod that has its device; empty when that is not the reason */
+    enum dv_pod_refusal refusal; /* unless it is admitted */
+    bool may_come;  /* it may be admitted later, when a plugin, devices or claims have come */
+    bool was_asked; /* plugins or drivers were called before it was refused */
+    dv_str rival;   /* uid of the pod that has its device; empty when that is not the reason */
     dv_str message;
     struct dv_pod_ref ref; /* with the uid that was made for a pod without one */
 };
-
-/* The reason for a pod that asks for a resource which nobody offers here. The reference ignores
- * such a resource, and the pod would start without it. */
-#define DV_POD_UNKNOWN_RESOURCE "UnknownResource"
-/* The reasons for a pod whose claims could not be prepared, and for one that would get a device
- * which another pod has. */
-#define DV_POD_FAILED_PREPARE "FailedPrepareDynamicResources"
-#define DV_POD_DEVICE_IN_USE "DeviceInUse"
 
 /* One admission, embedded in the caller's struct: zeroed, with `done` set. It is lent to this
  * module until `done` has run. */

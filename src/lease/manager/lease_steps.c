@@ -115,8 +115,8 @@ static void on_admitted(struct dv_pod_admission *admission, const struct dv_pod_
     if (err) {
         why = *err;
     } else {
-        (void)dv_fail(&why, DV_FAILED_PRECONDITION, "%s: %.*s", verdict->reason,
-                      DV_FMT(verdict->message));
+        (void)dv_fail(&why, DV_FAILED_PRECONDITION, "%s: %.*s",
+                      dv_pod_refusal_name(verdict->refusal), DV_FMT(verdict->message));
         if (lease->failure.code == DV_OK)
             lease->waits_again = verdict->may_come;
         dv_log(DV_LOG_WARN, "lease: its devices were refused", DV_F_STR("lease", lease->spec.id),

@@ -108,12 +108,13 @@ struct dv_device_state *dv_admission_devices(const struct dv_pod_admission *admi
 struct dv_pod *dv_admission_shown(const struct dv_pod_admission *admission);
 
 /* step_end.c: DV_STEP_REFUSED, with a copy of the message */
-enum dv_pod_outcome dv_admission_refuse(struct dv_pod_admission *admission, const char *reason,
-                                        dv_str message, bool may_come);
+enum dv_pod_outcome dv_admission_refuse(struct dv_pod_admission *admission,
+                                        enum dv_pod_refusal refusal, dv_str message, bool may_come);
 /* Like dv_admission_refuse, for a pod that may be admitted later; it counts as a failure of the
  * topology policy. */
 enum dv_pod_outcome dv_admission_refuse_for_now(struct dv_pod_admission *admission,
-                                                const char *reason, const struct dv_err *err);
+                                                enum dv_pod_refusal refusal,
+                                                const struct dv_err *err);
 /* Returns DV_STEP_FAILED with this error. When the operation was given up before, that error
  * stays. */
 enum dv_pod_outcome dv_pod_operation_fail(struct dv_pod_operation *op, const struct dv_err *err);

@@ -62,7 +62,7 @@ static enum dv_pod_outcome take(struct dv_pod_admission *admission, bool is_know
     if (!verdict->is_admitted) {
         dv_topology_count(pods->options.topology, DV_TOPOLOGY_REJECTED, &pods->counts);
         return dv_admission_refuse(
-            admission, DV_TOPOLOGY_REJECTED_REASON, DV_STR(DV_TOPOLOGY_REJECTED_MESSAGE),
+            admission, DV_POD_UNALIGNED, DV_STR(DV_TOPOLOGY_REJECTED_MESSAGE),
             !pods->options.is_strict && dv_pod_has_rivals(admission->priv.op.pod));
     }
     admission->priv.affinity = verdict->affinity;

@@ -14,8 +14,6 @@
 #include "pod/pod.h"
 #include "topology/topology.h"
 
-#define REASON_ALLOCATE "UnexpectedAdmissionError"
-
 static void count(struct dv_pod_admission *admission, enum dv_topology_event event)
 {
     struct dv_pods *pods = admission->priv.op.pods;
@@ -82,7 +80,7 @@ enum dv_pod_outcome dv_admission_refuse_allocation(struct dv_pod_admission *admi
         return dv_admission_refuse_for_now(admission, DV_POD_DEVICE_IN_USE,
                                            &admission->priv.aside_err);
     count(admission, DV_TOPOLOGY_FAILED);
-    return dv_admission_refuse(admission, REASON_ALLOCATE, (dv_str){text, (size_t)n},
+    return dv_admission_refuse(admission, DV_POD_UNEXPECTED, (dv_str){text, (size_t)n},
                                may_come(admission));
 }
 

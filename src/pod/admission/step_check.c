@@ -57,7 +57,7 @@ enum dv_pod_outcome dv_admit_check(struct dv_pod_operation *op)
 
     dv_admission_open_aside(admission);
     if (!dv_holdings_resolve(op->pods->holdings, op->pod, &err))
-        return dv_admission_refuse_for_now(admission, DV_POD_FAILED_PREPARE, &err);
+        return dv_admission_refuse_for_now(admission, DV_POD_UNPREPARED, &err);
     return DV_STEP_DONE;
 }
 

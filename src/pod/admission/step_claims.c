@@ -83,8 +83,7 @@ static enum dv_pod_outcome take_prepared(struct dv_pod_admission *admission,
     if (admission->priv.in_use.code != DV_OK)
         return dv_admission_refuse_for_now(admission, DV_POD_DEVICE_IN_USE,
                                            &admission->priv.in_use);
-    return dv_admission_refuse_for_now(admission, DV_POD_FAILED_PREPARE,
-                                       with_advice(op, err, &own));
+    return dv_admission_refuse_for_now(admission, DV_POD_UNPREPARED, with_advice(op, err, &own));
 }
 
 static void on_prepared(struct dv_claim_operation *claims, const struct dv_err *err)
@@ -109,7 +108,7 @@ enum dv_pod_outcome dv_admit_prepare(struct dv_pod_operation *op)
             &err, DV_FAILED_PRECONDITION,
             "the pod uses ResourceClaims, and this node has no API to find them in: start "
             "davitd with the role api, or with --kubeconfig");
-        return dv_admission_refuse_for_now(admission, DV_POD_FAILED_PREPARE, &err);
+        return dv_admission_refuse_for_now(admission, DV_POD_UNPREPARED, &err);
     }
     op->claims = (struct dv_claim_operation){
         .done = on_prepared,

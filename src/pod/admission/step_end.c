@@ -1,6 +1,4 @@
 /* step_end.c - the last step of an operation: what it did is told, or undone. */
-#include <string.h>
-
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/log.h"
@@ -37,11 +35,24 @@ struct dv_pod *dv_admission_shown(const struct dv_pod_admission *admission)
     return admission->priv.old ? admission->priv.old : admission->priv.op.pod;
 }
 
-enum dv_pod_outcome dv_admission_refuse(struct dv_pod_admission *admission, const char *reason,
-                                        dv_str message, bool may_come)
+const char *dv_pod_refusal_name(enum dv_pod_refusal refusal)
+{
+    static const char *const names[] = {
+        [DV_POD_UNEXPECTED] = "UnexpectedAdmissionError",
+        [DV_POD_UNALIGNED] = DV_TOPOLOGY_REJECTED_REASON,
+        [DV_POD_UNKNOWN_RESOURCE] = "UnknownResource",
+        [DV_POD_UNPREPARED] = "FailedPrepareDynamicResources",
+        [DV_POD_DEVICE_IN_USE] = "DeviceInUse",
+    };
+
+    return names[refusal];
+}
+
+enum dv_pod_outcome dv_admission_refuse(struct dv_pod_admission *admission,
+                                        enum dv_pod_refusal refusal, dv_str message, bool may_come)
 {
     admission->priv.refusal = (struct dv_pod_verdict){
-        .reason = reason,
+        .refusal = refusal,
         .may_come = may_come,
         .message = dv_str_copy(message, admission->priv.op.pod->arena),
     };
@@ -49,12 +60,13 @@ enum dv_pod_outcome dv_admission_refuse(struct dv_pod_admission *admission, cons
 }
 
 enum dv_pod_outcome dv_admission_refuse_for_now(struct dv_pod_admission *admission,
-                                                const char *reason, const struct dv_err *err)
+                                                enum dv_pod_refusal refusal,
+                                                const struct dv_err *err)
 {
     struct dv_pods *pods = admission->priv.op.pods;
 
     dv_topology_count(pods->options.topology, DV_TOPOLOGY_FAILED, &pods->counts);
-    return dv_admission_refuse(admission, reason, dv_str_from_c(err->msg), true);
+    return dv_admission_refuse(admission, refusal, dv_str_from_c(err->msg), true);
 }
 
 /* Gives back the devices of containers that the pod did not have before this admission. */
@@ -130,7 +142,7 @@ static enum dv_pod_outcome end_admission(struct dv_pod_admission *admission,
 enum dv_pod_outcome dv_admit_end_admitted(struct dv_pod_operation *op)
 {
     struct dv_pod_admission *admission = dv_admission_of(op);
-    struct dv_pod_verdict verdict = {.is_admitted = true, .reason = ""};
+    struct dv_pod_verdict verdict = {.is_admitted = true};
     struct dv_pod *pod = op->pod;
 
     if (admission->priv.old) {
@@ -157,7 +169,7 @@ enum dv_pod_outcome dv_admit_end_refused(struct dv_pod_operation *op)
     struct dv_pod_verdict verdict = admission->priv.refusal;
 
     verdict.was_asked = admission->priv.was_asked || op->claims.has_asked;
-    verdict.rival = strcmp(verdict.reason, DV_POD_DEVICE_IN_USE) == 0 && admission->priv.rival
+    verdict.rival = verdict.refusal == DV_POD_DEVICE_IN_USE && admission->priv.rival
                         ? dv_str_copy(admission->priv.rival->pod_uid, arena)
                         : DV_STR("");
     /* the pod, whose arena has the text, is freed before `done` runs */
@@ -166,7 +178,7 @@ enum dv_pod_outcome dv_admit_end_refused(struct dv_pod_operation *op)
         (struct dv_pod_ref){dv_str_copy(ref->uid, arena), dv_str_copy(ref->namespace, arena),
                             dv_str_copy(ref->name, arena)};
     dv_log(DV_LOG_WARN, "pod: refused", DV_F_STR("pod", op->pod->full_name),
-           DV_F_STR("uid", ref->uid), DV_F_C("reason", verdict.reason),
+           DV_F_STR("uid", ref->uid), DV_F_C("reason", dv_pod_refusal_name(verdict.refusal)),
            DV_F_STR("message", verdict.message));
     undo(admission);
     return end_admission(admission, &verdict, NULL);

@@ -5,7 +5,6 @@
 
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/arena.h"
 #include "base/defs.h"
@@ -314,8 +313,7 @@ void dv_agent_devices_changed(struct dv_agent *agent)
  * nothing to keep prepared for it. */
 static bool is_behind_rival(const struct dv_agent_pod *pod)
 {
-    return pod->state == DV_AGENT_PAUSING && pod->reason &&
-           strcmp(pod->reason, DV_POD_DEVICE_IN_USE) == 0;
+    return pod->state == DV_AGENT_PAUSING && pod->is_behind_rival;
 }
 
 bool dv_agent_wants(const struct dv_agent *agent, dv_str pod_uid)

@@ -214,14 +214,16 @@ static void set_reason(struct dv_agent_pod *pod, const char *reason, dv_str mess
 static void take_refusal(struct dv_agent_pod *pod, const struct dv_pod_verdict *verdict)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
-    bool is_prepare = strcmp(verdict->reason, DV_POD_FAILED_PREPARE) == 0;
+    const char *reason = dv_pod_refusal_name(verdict->refusal);
+    bool is_prepare = verdict->refusal == DV_POD_UNPREPARED;
     /* nobody else decided that a static pod fits here: its plugin may come for the first time */
-    bool may_come = verdict->may_come || (strcmp(verdict->reason, DV_POD_UNKNOWN_RESOURCE) == 0 &&
+    bool may_come = verdict->may_come || (verdict->refusal == DV_POD_UNKNOWN_RESOURCE &&
                                           (pod->is_static || dv_agent_pod_was_possible(pod)));
 
-    set_reason(pod, verdict->reason, verdict->message);
+    set_reason(pod, reason, verdict->message);
+    pod->is_behind_rival = verdict->refusal == DV_POD_DEVICE_IN_USE;
     pod->was_asked = verdict->was_asked;
-    note(pod, true, verdict->reason,
+    note(pod, true, reason,
          is_prepare ? dv_str_printf(arena, "Failed to prepare dynamic resources: %s", pod->message)
                     : dv_str_from_c(pod->message));
     clear_text(&pod->rival);
@@ -249,6 +251,7 @@ void dv_agent_pod_note_wait(struct dv_agent_pod *pod)
 static void try_later(struct dv_agent_pod *pod, const struct dv_err *err)
 {
     pod->state = DV_AGENT_PAUSING;
+    pod->is_behind_rival = false;
     set_reason(pod, "NotAdmittedYet", dv_str_from_c(err->msg));
     pause(pod, DV_AGENT_PAUSE_MAX_MS);
 }
@@ -269,6 +272,7 @@ static void on_admitted(struct dv_pod_admission *admission, const struct dv_pod_
     } else {
         pod->state = DV_AGENT_ADMITTED;
         pod->pause = (struct dv_agent_pause){0};
+        pod->is_behind_rival = false;
         clear_text(&pod->reason);
         clear_text(&pod->message);
         clear_text(&pod->awaited);

@@ -61,6 +61,7 @@ struct dv_agent_pod {
     uint64_t epoch;      /* sum of the epochs of its plugins and drivers when it failed last */
     uint64_t since_ns;   /* wall clock: when it was admitted */
     uint64_t refused_ns; /* wall clock: when it was first refused; 0: it was not, or was admitted */
+    bool is_behind_rival; /* the last admission failed because another pod has its device */
     char *rival;  /* uid of the pod that holds its device; NULL: it fails for another reason */
     char *reason; /* why it is refused, or not ready */
     char *message;

@@ -101,12 +101,12 @@ static void claims_that_are_not_ready_are_waited_for(void **state)
     create_claim(world, "c1");
     create_pod(world, "p1", 1, "c1");
     expect(world, "p1", "Pending FailedPrepareDynamicResources");
-    n_tries = n_events(world, DV_POD_FAILED_PREPARE, &message);
+    n_tries = n_events(world, "FailedPrepareDynamicResources", &message);
     assert_in_range(n_tries, 1, 2);
     if (!strstr(message, "Failed to prepare dynamic resources: "))
         fail_msg("%s", message);
     pass(world, 16000); /* 0.25 s, and twice as long each time, with a fifth of jitter */
-    n_tries = n_events(world, DV_POD_FAILED_PREPARE, NULL);
+    n_tries = n_events(world, "FailedPrepareDynamicResources", NULL);
     assert_in_range(n_tries, 5, 9);
     assert_string_equal(held(world), ""); /* meanwhile others may have the device */
     allocate_claim(world, "c1", "p1");

@@ -366,8 +366,8 @@ static void on_admitted(struct dv_pod_admission *admission, const struct dv_pod_
 
     end_by_hand(by_hand, err);
     if (!err && !verdict->is_admitted)
-        by_hand->error =
-            text(by_hand->world, "%s: %.*s", verdict->reason, DV_FMT(verdict->message));
+        by_hand->error = text(by_hand->world, "%s: %.*s", dv_pod_refusal_name(verdict->refusal),
+                              DV_FMT(verdict->message));
 }
 
 const char *admit_by_hand(struct world *world, const char *json)

@@ -53,7 +53,7 @@ static void a_driver_that_refuses_is_asked_ever_less(void **state)
     assert_in_range(world->driver.n_prepare, CALLS_MIN - 5, CALLS_MAX - 5);
     assert_int_equal(world->shaky.n_pod_requests, n_writes); /* it is said already */
     assert_int_equal(since_of(world, "p1").seconds, since.seconds);
-    assert_int_equal(n_events(world, DV_POD_FAILED_PREPARE, NULL) > 5, true);
+    assert_int_equal(n_events(world, "FailedPrepareDynamicResources", NULL) > 5, true);
     world->driver.refuses = false;
     expect(world, "p1", READY);
 }

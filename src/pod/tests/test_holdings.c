@@ -41,7 +41,7 @@ static void a_name_without_a_spec_is_waited_for(void **state)
     claim_for(world, "c1", "p1");
     expect(world, "p1", "Pending FailedPrepareDynamicResources");
     pass(world, 2000);
-    check_message(world, DV_POD_FAILED_PREPARE, words, DV_COUNT(words));
+    check_message(world, "FailedPrepareDynamicResources", words, DV_COUNT(words));
     assert_ok(dv_file_replace(dv_str_from_c(text(world, "%s/late.json", world->specs)),
                               DV_STR("{\"cdiVersion\":\"0.6.0\",\"kind\":\"dra.example.com/dev\","
                                      "\"devices\":[{\"name\":\"d9\",\"containerEdits\":{\"env\":["
@@ -126,7 +126,7 @@ static void a_device_of_a_plugin_is_not_given_by_a_driver(void **state)
     expect(world, "p1", READY);
     claim_for(world, "c1", "p2");
     expect(world, "p2", "Pending DeviceInUse");
-    check_message(world, DV_POD_DEVICE_IN_USE, words, DV_COUNT(words));
+    check_message(world, "DeviceInUse", words, DV_COUNT(words));
     pass(world, 5000);
     assert_int_equal(world->driver.n_prepare, 0); /* slices tell, so nobody is asked */
     delete_pod(world, "p2", 0);

@@ -173,7 +173,8 @@ static void on_admitted(struct dv_pod_admission *admission, const struct dv_pod_
         return;
     }
     asked->is_admitted = verdict->is_admitted;
-    (void)snprintf(asked->reason, sizeof(asked->reason), "%s", verdict->reason);
+    (void)snprintf(asked->reason, sizeof(asked->reason), "%s",
+                   verdict->is_admitted ? "" : dv_pod_refusal_name(verdict->refusal));
     if (!verdict->is_admitted)
         (void)dv_fail(&asked->err, DV_OK, "%.*s", DV_FMT(verdict->message));
 }

@@ -115,7 +115,7 @@ static void on_admitted(struct dv_pod_admission *admission, const struct dv_pod_
         return;
     }
     response.admitted = verdict->is_admitted;
-    response.reason = verdict->is_admitted ? "" : verdict->reason;
+    response.reason = verdict->is_admitted ? "" : dv_pod_refusal_name(verdict->refusal);
     response.message = dv_str_to_c(verdict->message, arena);
     response.pod = dv_serve_ref(&verdict->ref, arena);
     if (verdict->is_admitted)
