@@ -75,8 +75,8 @@ struct dv_plan_owner *dv_plan_owner_of(enum dv_kind_id kind, const struct dv_api
     return owner;
 }
 
-enum dv_claim_on dv_plan_claim_on(const struct dv_plan_owner *owner,
-                                  const struct dv_api_object_meta *meta)
+enum dv_ownership dv_plan_ownership(const struct dv_plan_owner *owner,
+                                    const struct dv_api_object_meta *meta)
 {
     const struct dv_api_owner_reference *controller = dv_controller_of(meta);
     bool is_selected;
@@ -84,17 +84,17 @@ enum dv_claim_on dv_plan_claim_on(const struct dv_plan_owner *owner,
     /* Whoever may make pods in another namespace can write any uid into them. */
     if (!dv_str_eq(meta->namespace, owner->meta->namespace) ||
         (controller && !dv_str_eq(controller->uid, owner->meta->uid)))
-        return DV_CLAIM_NONE;
+        return DV_OWNER_NONE;
     is_selected =
         owner->selector && dv_label_selector_matches(owner->selector, meta->labels, meta->n_labels);
     if (controller && (is_selected || owner->meta->deletion_timestamp.is_set))
-        return is_selected ? DV_CLAIM_OWNED : DV_CLAIM_NONE;
+        return is_selected ? DV_OWNER_HAS : DV_OWNER_NONE;
     if (controller)
-        return DV_CLAIM_RELEASE;
+        return DV_OWNER_RELEASES;
     return is_selected && !meta->deletion_timestamp.is_set &&
                    !owner->meta->deletion_timestamp.is_set
-               ? DV_CLAIM_ADOPT
-               : DV_CLAIM_NONE;
+               ? DV_OWNER_ADOPTS
+               : DV_OWNER_NONE;
 }
 
 static const bool yes = true;
@@ -176,16 +176,16 @@ static bool release(const struct dv_action *action, void *value, struct dv_arena
     return true;
 }
 
-void dv_plan_claim(struct dv_plan *plan, const struct dv_plan_owner *owner,
-                   const struct dv_kind *kind, const struct dv_api_object_meta *meta)
+void dv_plan_adopt_or_release(struct dv_plan *plan, const struct dv_plan_owner *owner,
+                              const struct dv_kind *kind, const struct dv_api_object_meta *meta)
 {
-    enum dv_claim_on claim = dv_plan_claim_on(owner, meta);
+    enum dv_ownership ownership = dv_plan_ownership(owner, meta);
     struct dv_action *action;
 
-    if (claim != DV_CLAIM_ADOPT && claim != DV_CLAIM_RELEASE)
+    if (ownership != DV_OWNER_ADOPTS && ownership != DV_OWNER_RELEASES)
         return;
     action = dv_plan_change(plan, kind, meta);
-    action->change = claim == DV_CLAIM_ADOPT ? adopt : release;
+    action->change = ownership == DV_OWNER_ADOPTS ? adopt : release;
     action->with = owner;
 }
 

@@ -74,18 +74,18 @@ struct dv_action *dv_plan_create(struct dv_plan *plan, const struct dv_kind *kin
                                  const void *value);
 
 /* What an object is to an owner. */
-enum dv_claim_on {
-    DV_CLAIM_NONE, /* somebody else's, or it does not match */
-    DV_CLAIM_OWNED,
-    DV_CLAIM_ADOPT,   /* nobody's, and it matches */
-    DV_CLAIM_RELEASE, /* owned, and it matches no longer */
+enum dv_ownership {
+    DV_OWNER_NONE, /* somebody else's, or it does not match */
+    DV_OWNER_HAS,
+    DV_OWNER_ADOPTS,   /* nobody's, and it matches */
+    DV_OWNER_RELEASES, /* owned, and it matches no longer */
 };
 
-enum dv_claim_on dv_plan_claim_on(const struct dv_plan_owner *owner,
-                                  const struct dv_api_object_meta *meta);
+enum dv_ownership dv_plan_ownership(const struct dv_plan_owner *owner,
+                                    const struct dv_api_object_meta *meta);
 /* Plans the adoption or release that the object calls for. */
-void dv_plan_claim(struct dv_plan *plan, const struct dv_plan_owner *owner,
-                   const struct dv_kind *kind, const struct dv_api_object_meta *meta);
+void dv_plan_adopt_or_release(struct dv_plan *plan, const struct dv_plan_owner *owner,
+                              const struct dv_kind *kind, const struct dv_api_object_meta *meta);
 
 /* Puts the finalizer at the end of the list, in the arena, or takes it out. An empty one is none.
  */

@@ -30,7 +30,7 @@ bool dv_daemon_is_updated(const struct dv_daemon_state *state, const struct dv_a
  * would be given up when it is made, and made again without end. */
 bool dv_daemon_is_own(const struct dv_daemon_state *state, const struct dv_api_object_meta *meta)
 {
-    return dv_plan_claim_on(state->owner, meta) == DV_CLAIM_OWNED;
+    return dv_plan_ownership(state->owner, meta) == DV_OWNER_HAS;
 }
 
 void dv_daemon_create_pod(struct dv_daemon_state *state, dv_str node)
@@ -318,10 +318,11 @@ static void plan_claims(struct dv_daemon_state *state)
     const struct dv_daemon_input *input = state->input;
 
     for (size_t i = 0; i < input->n_pods; i++)
-        dv_plan_claim(state->plan, state->owner, dv_kind(DV_KIND_POD), &input->pods[i]->metadata);
+        dv_plan_adopt_or_release(state->plan, state->owner, dv_kind(DV_KIND_POD),
+                                 &input->pods[i]->metadata);
     for (size_t i = 0; i < input->n_revisions; i++)
-        dv_plan_claim(state->plan, state->owner, dv_kind(DV_KIND_CONTROLLER_REVISION),
-                      &input->revisions[i]->metadata);
+        dv_plan_adopt_or_release(state->plan, state->owner, dv_kind(DV_KIND_CONTROLLER_REVISION),
+                                 &input->revisions[i]->metadata);
 }
 
 static void plan_all(struct dv_daemon_state *state)

@@ -52,7 +52,7 @@ static void find_sets(struct dv_deployment_state *state)
         const struct dv_api_replica_set *set = input->sets[i];
         int64_t n = set->spec.replicas ? *set->spec.replicas : 1;
 
-        if (dv_plan_claim_on(state->owner, &set->metadata) == DV_CLAIM_OWNED)
+        if (dv_plan_ownership(state->owner, &set->metadata) == DV_OWNER_HAS)
             *dv_vec_add_in(&state->sets, state->plan->arena) = (struct dv_deployment_set){
                 .set = set, .n_had = n, .n = n, .has_pods = input->have_pods[i]};
     }
@@ -149,8 +149,8 @@ void dv_deployment_plan(const struct dv_deployment_input *input, struct dv_plan 
     find_sets(&state);
     if (!input->has_failed) {
         for (size_t i = 0; i < input->n_sets; i++)
-            dv_plan_claim(plan, state.owner, dv_kind(DV_KIND_REPLICA_SET),
-                          &input->sets[i]->metadata);
+            dv_plan_adopt_or_release(plan, state.owner, dv_kind(DV_KIND_REPLICA_SET),
+                                     &input->sets[i]->metadata);
         if (plan->actions.n == 0)
             plan_sets(&state);
         if (plan->actions.n == 0 && !deployment->spec.paused)

@@ -55,7 +55,8 @@ static void plan_claims(struct dv_job_state *state)
     const struct dv_job_input *input = state->input;
 
     for (size_t i = 0; i < input->n_pods; i++)
-        dv_plan_claim(state->plan, state->owner, dv_kind(DV_KIND_POD), &input->pods[i]->metadata);
+        dv_plan_adopt_or_release(state->plan, state->owner, dv_kind(DV_KIND_POD),
+                                 &input->pods[i]->metadata);
 }
 
 static void plan_steps(struct dv_job_state *state)

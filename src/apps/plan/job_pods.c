@@ -198,7 +198,7 @@ void dv_job_find_pods(struct dv_job_state *state)
         note_uids(state, notes->failed, notes->n_failed);
     }
     for (size_t i = 0; i < input->n_pods; i++)
-        if (dv_plan_claim_on(state->owner, &input->pods[i]->metadata) == DV_CLAIM_OWNED)
+        if (dv_plan_ownership(state->owner, &input->pods[i]->metadata) == DV_OWNER_HAS)
             *dv_vec_add_in(&state->pods, state->plan->arena) = read_pod(state, input->pods[i]);
     count(state);
     if (!state->is_indexed)

@@ -27,7 +27,7 @@ static void find_pods(struct state *state)
     for (size_t i = 0; i < input->n_pods; i++) {
         const struct dv_api_pod *pod = input->pods[i];
 
-        if (dv_plan_claim_on(state->owner, &pod->metadata) != DV_CLAIM_OWNED)
+        if (dv_plan_ownership(state->owner, &pod->metadata) != DV_OWNER_HAS)
             continue;
         if (dv_pod_is_active(pod))
             *dv_vec_add_in(&state->active, state->plan->arena) = pod;
@@ -145,7 +145,8 @@ void dv_replica_plan(const struct dv_replica_input *input, struct dv_plan *plan)
     find_pods(&state);
     if (!input->has_failed) {
         for (size_t i = 0; i < input->n_pods; i++)
-            dv_plan_claim(plan, state.owner, dv_kind(DV_KIND_POD), &input->pods[i]->metadata);
+            dv_plan_adopt_or_release(plan, state.owner, dv_kind(DV_KIND_POD),
+                                     &input->pods[i]->metadata);
         if (plan->actions.n == 0)
             plan_pods(&state);
     }
