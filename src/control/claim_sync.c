@@ -1,4 +1,4 @@
-/* claim_sync.c - the job for a claim whose users may be gone. In this order: reservations of pods
+/* claim_sync.c - the sync of a claim whose users may be gone. In this order: reservations of pods
  * that are gone are removed, the allocation when nobody is left, then the finalizer, and at last
  * the claim itself when it was generated for a pod that is over. What is to be done is decided by
  * release.c; each write is answered before the next begins, because it is made from the version
@@ -27,8 +27,8 @@
  * devices are still prepared. */
 #define HELD_LOOK_MS 5000u
 
-struct claim_job {
-    struct dv_job job;
+struct claim_sync {
+    struct dv_control_sync sync;
     bool *stays; /* for each reservation, whether it stays */
     size_t at;   /* the reservation that is being looked at */
     struct dv_release release;
@@ -40,138 +40,138 @@ struct claim_job {
     uint64_t leftover_ms; /* since when that is so */
 };
 
-static void judge(struct claim_job *claim_job);
-static void remove_garbage(struct claim_job *claim_job);
+static void judge(struct claim_sync *claim_sync);
+static void remove_garbage(struct claim_sync *claim_sync);
 
-size_t dv_claim_job_bytes(void)
+size_t dv_control_claim_sync_bytes(void)
 {
-    return sizeof(struct claim_job);
+    return sizeof(struct claim_sync);
 }
 
-static struct claim_job *claim_job_of(struct dv_job *job)
+static struct claim_sync *claim_sync_of(struct dv_control_sync *sync)
 {
-    return DV_CONTAINER(job, struct claim_job, job);
+    return DV_CONTAINER(sync, struct claim_sync, sync);
 }
 
-static const struct dv_api_resource_claim *claim_of(const struct claim_job *claim_job)
+static const struct dv_api_resource_claim *claim_of(const struct claim_sync *claim_sync)
 {
-    return claim_job->job.object->value;
+    return claim_sync->sync.object->value;
 }
 
-static void finish(struct claim_job *claim_job)
+static void finish(struct claim_sync *claim_sync)
 {
-    claim_job->owes_finalizer = false;
-    if (claim_job->is_waiting) {
-        dv_job_finish_after(&claim_job->job, LEFTOVER_MS);
+    claim_sync->owes_finalizer = false;
+    if (claim_sync->is_waiting) {
+        dv_control_sync_finish_after(&claim_sync->sync, LEFTOVER_MS);
         return;
     }
-    claim_job->leftover_version = 0;
-    dv_job_finish(&claim_job->job);
+    claim_sync->leftover_version = 0;
+    dv_control_sync_finish(&claim_sync->sync);
 }
 
 /* ---- writes ---- */
 
-/* Takes over the answer to a write: the job goes on with the claim as it is now. False: the write
- * failed, and the job has ended. */
-static bool go_on(struct claim_job *claim_job, const char *what,
+/* Takes over the answer to a write: the sync goes on with the claim as it is now. False: the write
+ * failed, and the sync has ended. */
+static bool go_on(struct claim_sync *claim_sync, const char *what,
                   const struct dv_api_status *failure)
 {
-    struct dv_job *job = &claim_job->job;
-    struct dv_object *object = job->request.object;
+    struct dv_control_sync *sync = &claim_sync->sync;
+    struct dv_object *object = sync->request.object;
 
     if (failure && failure->code != 404) {
-        dv_job_fail(job, what, failure);
+        dv_control_sync_fail(sync, what, failure);
         return false;
     }
-    if (failure || job->request.is_removed || !object) {
-        finish(claim_job);
+    if (failure || sync->request.is_removed || !object) {
+        finish(claim_sync);
         return false;
     }
-    dv_object_unref(job->object);
-    job->object = dv_object_ref(object);
+    dv_object_unref(sync->object);
+    sync->object = dv_object_ref(object);
     return true;
 }
 
-static void prepare_write(struct claim_job *claim_job, enum dv_subresource subresource,
+static void prepare_write(struct claim_sync *claim_sync, enum dv_subresource subresource,
                           const struct dv_api_resource_claim *claim)
 {
-    struct dv_job *job = &claim_job->job;
+    struct dv_control_sync *sync = &claim_sync->sync;
 
-    job->request = (struct dv_request){.verb = DV_VERB_UPDATE,
-                                       .subresource = subresource,
-                                       .kind = dv_kind(DV_KIND_CLAIM),
-                                       .namespace = claim->metadata.namespace,
-                                       .name = claim->metadata.name,
-                                       .field_manager = DV_STR(DV_CONTROL_CLAIMS_MANAGER),
-                                       .value = claim};
+    sync->request = (struct dv_request){.verb = DV_VERB_UPDATE,
+                                        .subresource = subresource,
+                                        .kind = dv_kind(DV_KIND_CLAIM),
+                                        .namespace = claim->metadata.namespace,
+                                        .name = claim->metadata.name,
+                                        .field_manager = DV_STR(DV_CONTROL_CLAIMS_MANAGER),
+                                        .value = claim};
 }
 
-static void on_released(struct dv_job *job, const struct dv_api_status *failure)
+static void on_released(struct dv_control_sync *sync, const struct dv_api_status *failure)
 {
-    struct claim_job *claim_job = claim_job_of(job);
+    struct claim_sync *claim_sync = claim_sync_of(sync);
 
-    if (!go_on(claim_job, "remove the claim's finalizer", failure))
+    if (!go_on(claim_sync, "remove the claim's finalizer", failure))
         return;
-    claim_job->owes_finalizer = false;
-    remove_garbage(claim_job);
+    claim_sync->owes_finalizer = false;
+    remove_garbage(claim_sync);
 }
 
-static void remove_finalizer(struct claim_job *claim_job)
+static void remove_finalizer(struct claim_sync *claim_sync)
 {
-    const struct dv_api_resource_claim *claim = claim_of(claim_job);
+    const struct dv_api_resource_claim *claim = claim_of(claim_sync);
 
-    if (!claim_job->release.removes_finalizer || claim->status.allocation ||
+    if (!claim_sync->release.removes_finalizer || claim->status.allocation ||
         !dv_meta_has_finalizer(&claim->metadata, DV_STR(DV_CLAIM_FINALIZER))) {
-        remove_garbage(claim_job);
+        remove_garbage(claim_sync);
         return;
     }
-    prepare_write(claim_job, DV_SUB_NONE,
-                  dv_control_without_finalizer(claim, claim_job->job.arena));
-    dv_job_ask(&claim_job->job, on_released);
+    prepare_write(claim_sync, DV_SUB_NONE,
+                  dv_control_without_finalizer(claim, claim_sync->sync.arena));
+    dv_control_sync_ask(&claim_sync->sync, on_released);
 }
 
-static void on_status_written(struct dv_job *job, const struct dv_api_status *failure)
+static void on_status_written(struct dv_control_sync *sync, const struct dv_api_status *failure)
 {
-    struct claim_job *claim_job = claim_job_of(job);
+    struct claim_sync *claim_sync = claim_sync_of(sync);
 
     /* Set even when it is not known whether the write had its effect: the next run sees that in the
      * claim. */
-    claim_job->owes_finalizer = claim_job->release.removes_finalizer;
-    if (go_on(claim_job, "write the claim's status", failure))
-        remove_finalizer(claim_job);
+    claim_sync->owes_finalizer = claim_sync->release.removes_finalizer;
+    if (go_on(claim_sync, "write the claim's status", failure))
+        remove_finalizer(claim_sync);
 }
 
-static void on_deleted(struct dv_job *job, const struct dv_api_status *failure)
+static void on_deleted(struct dv_control_sync *sync, const struct dv_api_status *failure)
 {
     if (failure && failure->code != 404)
-        dv_job_fail(job, "delete a generated claim", failure);
+        dv_control_sync_fail(sync, "delete a generated claim", failure);
     else
-        finish(claim_job_of(job));
+        finish(claim_sync_of(sync));
 }
 
-static void remove_garbage(struct claim_job *claim_job)
+static void remove_garbage(struct claim_sync *claim_sync)
 {
-    struct dv_job *job = &claim_job->job;
-    const struct dv_api_resource_claim *claim = claim_of(claim_job);
+    struct dv_control_sync *sync = &claim_sync->sync;
+    const struct dv_api_resource_claim *claim = claim_of(claim_sync);
     struct dv_api_delete_options *options;
     dv_str name;
     dv_str uid;
 
-    if (!claim_job->release.is_unused || !dv_control_owner_pod(&claim->metadata, &name, &uid) ||
-        !dv_control_is_garbage(claim, uid,
-                               dv_control_get_pod(job->control, claim->metadata.namespace, name))) {
-        finish(claim_job);
+    if (!claim_sync->release.is_unused || !dv_control_owner_pod(&claim->metadata, &name, &uid) ||
+        !dv_control_is_garbage(
+            claim, uid, dv_control_get_pod(sync->control, claim->metadata.namespace, name))) {
+        finish(claim_sync);
         return;
     }
-    options = DV_NEW(job->arena, struct dv_api_delete_options);
-    options->preconditions = DV_NEW(job->arena, struct dv_api_preconditions);
+    options = DV_NEW(sync->arena, struct dv_api_delete_options);
+    options->preconditions = DV_NEW(sync->arena, struct dv_api_preconditions);
     options->preconditions->uid = claim->metadata.uid;
-    job->request = (struct dv_request){.verb = DV_VERB_DELETE,
-                                       .kind = dv_kind(DV_KIND_CLAIM),
-                                       .namespace = claim->metadata.namespace,
-                                       .name = claim->metadata.name,
-                                       .delete_options = options};
-    dv_job_ask(job, on_deleted);
+    sync->request = (struct dv_request){.verb = DV_VERB_DELETE,
+                                        .kind = dv_kind(DV_KIND_CLAIM),
+                                        .namespace = claim->metadata.namespace,
+                                        .name = claim->metadata.name,
+                                        .delete_options = options};
+    dv_control_sync_ask(sync, on_deleted);
 }
 
 /* ---- decisions ---- */
@@ -179,70 +179,70 @@ static void remove_garbage(struct claim_job *claim_job)
 /* Decides about a finalizer without an allocation. It may be one that we have yet to remove; or
  * that of a scheduler that is just about to allocate; or one that a crash left. The last two look
  * the same, so the claim is given some time. True: wait. */
-static bool is_to_wait(struct claim_job *claim_job)
+static bool is_to_wait(struct claim_sync *claim_sync)
 {
-    struct dv_control *control = claim_job->job.control;
+    struct dv_control *control = claim_sync->sync.control;
     uint64_t now_ms = dv_loop_now_ms(control->loop);
-    uint64_t version = claim_job->job.object->version;
+    uint64_t version = claim_sync->sync.object->version;
 
-    if (!claim_job->release.is_leftover)
+    if (!claim_sync->release.is_leftover)
         return false;
-    if (claim_job->owes_finalizer) {
-        claim_job->release.removes_finalizer = true;
+    if (claim_sync->owes_finalizer) {
+        claim_sync->release.removes_finalizer = true;
         return false;
     }
     if (control->options.is_strict)
         return false;
-    if (claim_job->leftover_version != version) {
-        claim_job->leftover_version = version;
-        claim_job->leftover_ms = now_ms;
+    if (claim_sync->leftover_version != version) {
+        claim_sync->leftover_version = version;
+        claim_sync->leftover_ms = now_ms;
     }
-    claim_job->release.removes_finalizer = now_ms - claim_job->leftover_ms >= LEFTOVER_MS;
-    return !claim_job->release.removes_finalizer;
+    claim_sync->release.removes_finalizer = now_ms - claim_sync->leftover_ms >= LEFTOVER_MS;
+    return !claim_sync->release.removes_finalizer;
 }
 
 /* Writes the status, and the finalizers with it where one write can: a claim without an allocation
  * needs ours no more. A claim that is being deleted would be gone with them, and nobody who watches
  * would see it without its allocation; the reference's scheduler, for one, looks for free devices
  * only then. */
-static void write_status(struct claim_job *claim_job)
+static void write_status(struct claim_sync *claim_sync)
 {
-    struct dv_job *job = &claim_job->job;
-    const struct dv_release *release = &claim_job->release;
+    struct dv_control_sync *sync = &claim_sync->sync;
+    const struct dv_release *release = &claim_sync->release;
     const struct dv_api_resource_claim *claim = release->status;
-    bool sets_finalizers = job->control->options.cluster->is_embedded &&
+    bool sets_finalizers = sync->control->options.cluster->is_embedded &&
                            release->removes_finalizer && !claim->status.allocation &&
                            !claim->metadata.deletion_timestamp.is_set;
 
     if (sets_finalizers)
-        claim = dv_control_without_finalizer(claim, job->arena);
-    prepare_write(claim_job, DV_SUB_STATUS, claim);
-    job->request.sets_finalizers = sets_finalizers;
-    dv_job_ask(job, on_status_written);
+        claim = dv_control_without_finalizer(claim, sync->arena);
+    prepare_write(claim_sync, DV_SUB_STATUS, claim);
+    sync->request.sets_finalizers = sets_finalizers;
+    dv_control_sync_ask(sync, on_status_written);
 }
 
-static void decide(struct claim_job *claim_job)
+static void decide(struct claim_sync *claim_sync)
 {
-    struct dv_job *job = &claim_job->job;
-    struct dv_release *release = &claim_job->release;
+    struct dv_control_sync *sync = &claim_sync->sync;
+    struct dv_release *release = &claim_sync->release;
 
-    dv_control_plan_release(claim_of(claim_job), claim_job->stays, job->arena, release);
-    claim_job->is_waiting = is_to_wait(claim_job);
+    dv_control_plan_release(claim_of(claim_sync), claim_sync->stays, sync->arena, release);
+    claim_sync->is_waiting = is_to_wait(claim_sync);
     if (release->status)
-        write_status(claim_job);
+        write_status(claim_sync);
     else
-        remove_finalizer(claim_job);
+        remove_finalizer(claim_sync);
 }
 
 /* Whether devices are still prepared for a pod that the API has forgotten: then its reservation
  * stays, or another pod could get devices that are in use. Nobody tells when that ends, so the
  * claim is looked at again after a while. */
-static bool is_held(struct claim_job *claim_job)
+static bool is_held(struct claim_sync *claim_sync)
 {
-    struct dv_control *control = claim_job->job.control;
-    const struct dv_api_resource_claim *claim = claim_of(claim_job);
+    struct dv_control *control = claim_sync->sync.control;
+    const struct dv_api_resource_claim *claim = claim_of(claim_sync);
     const struct dv_api_resource_claim_consumer_reference *consumer =
-        &claim->status.reserved_for[claim_job->at];
+        &claim->status.reserved_for[claim_sync->at];
 
     if (!control->options.is_held || !dv_control_is_pod(consumer) ||
         !control->options.is_held(control->options.ctx, consumer->uid))
@@ -252,62 +252,62 @@ static bool is_held(struct claim_job *claim_job)
     return true;
 }
 
-static void on_pod(struct dv_job *job, const struct dv_api_status *failure)
+static void on_pod(struct dv_control_sync *sync, const struct dv_api_status *failure)
 {
-    struct claim_job *claim_job = claim_job_of(job);
-    size_t at = claim_job->at;
+    struct claim_sync *claim_sync = claim_sync_of(sync);
+    size_t at = claim_sync->at;
 
     if (failure && failure->code != 404) {
-        dv_job_fail(job, "look for a pod that a claim is reserved for", failure);
+        dv_control_sync_fail(sync, "look for a pod that a claim is reserved for", failure);
         return;
     }
-    claim_job->stays[at] =
-        (!failure && dv_control_judge_consumer(&claim_of(claim_job)->status.reserved_for[at],
-                                               job->request.object->value) == DV_CONSUMER_STAYS) ||
-        is_held(claim_job);
-    claim_job->at++;
-    judge(claim_job);
+    claim_sync->stays[at] =
+        (!failure && dv_control_judge_consumer(&claim_of(claim_sync)->status.reserved_for[at],
+                                               sync->request.object->value) == DV_CONSUMER_STAYS) ||
+        is_held(claim_sync);
+    claim_sync->at++;
+    judge(claim_sync);
 }
 
-static void ask_for_pod(struct claim_job *claim_job, dv_str name)
+static void ask_for_pod(struct claim_sync *claim_sync, dv_str name)
 {
-    struct dv_job *job = &claim_job->job;
+    struct dv_control_sync *sync = &claim_sync->sync;
 
-    job->request = (struct dv_request){.verb = DV_VERB_GET,
-                                       .kind = dv_kind(DV_KIND_POD),
-                                       .namespace = claim_of(claim_job)->metadata.namespace,
-                                       .name = name};
-    dv_job_ask(job, on_pod);
+    sync->request = (struct dv_request){.verb = DV_VERB_GET,
+                                        .kind = dv_kind(DV_KIND_POD),
+                                        .namespace = claim_of(claim_sync)->metadata.namespace,
+                                        .name = name};
+    dv_control_sync_ask(sync, on_pod);
 }
 
 /* Finds out which of the pods that the claim is reserved for are still there. The view may be
  * behind, so a pod that it does not show is asked for from the server before its reservation is
  * removed. */
-static void judge(struct claim_job *claim_job)
+static void judge(struct claim_sync *claim_sync)
 {
-    const struct dv_api_resource_claim *claim = claim_of(claim_job);
-    const struct dv_control *control = claim_job->job.control;
+    const struct dv_api_resource_claim *claim = claim_of(claim_sync);
+    const struct dv_control *control = claim_sync->sync.control;
 
-    for (; claim_job->at < claim->status.n_reserved_for; claim_job->at++) {
+    for (; claim_sync->at < claim->status.n_reserved_for; claim_sync->at++) {
         const struct dv_api_resource_claim_consumer_reference *consumer =
-            &claim->status.reserved_for[claim_job->at];
+            &claim->status.reserved_for[claim_sync->at];
         enum dv_consumer verdict = dv_control_judge_consumer(
             consumer, dv_control_get_pod(control, claim->metadata.namespace, consumer->name));
 
         if (dv_control_is_pod(consumer) && dv_recent_has(&control->gone, consumer->uid))
             verdict = DV_CONSUMER_GONE;
         if (verdict == DV_CONSUMER_UNKNOWN) {
-            ask_for_pod(claim_job, consumer->name);
+            ask_for_pod(claim_sync, consumer->name);
             return;
         }
-        claim_job->stays[claim_job->at] = verdict == DV_CONSUMER_STAYS || is_held(claim_job);
+        claim_sync->stays[claim_sync->at] = verdict == DV_CONSUMER_STAYS || is_held(claim_sync);
     }
-    decide(claim_job);
+    decide(claim_sync);
 }
 
-void dv_claim_job_run(struct dv_queue_item *item)
+void dv_control_claim_sync_run(struct dv_queue_item *item)
 {
-    struct claim_job *claim_job = DV_CONTAINER(item, struct claim_job, job.item);
+    struct claim_sync *claim_sync = DV_CONTAINER(item, struct claim_sync, sync.item);
     struct dv_control *control =
         DV_CONTAINER(item->queue, struct dv_control, queues[DV_CONTROL_CLAIM_QUEUE]);
     struct dv_object *object =
@@ -317,10 +317,10 @@ void dv_claim_job_run(struct dv_queue_item *item)
         dv_queue_finish(item);
         return;
     }
-    dv_job_begin(&claim_job->job, control, object);
-    claim_job->at = 0;
-    claim_job->is_waiting = false;
-    claim_job->stays =
-        DV_NEW_ARRAY(claim_job->job.arena, bool, claim_of(claim_job)->status.n_reserved_for);
-    judge(claim_job);
+    dv_control_sync_begin(&claim_sync->sync, control, object);
+    claim_sync->at = 0;
+    claim_sync->is_waiting = false;
+    claim_sync->stays =
+        DV_NEW_ARRAY(claim_sync->sync.arena, bool, claim_of(claim_sync)->status.n_reserved_for);
+    judge(claim_sync);
 }

@@ -1,7 +1,7 @@
 /* control.c - opens and closes the controllers. The views call control_views.c and evict.c, which
- * put keys into queues; each queue runs the jobs of one kind (pod_sync.c, claim_sync.c,
- * eviction_job.c, rule_job.c, node_job.c, stray_job.c, account_job.c, role_job.c, service_job.c),
- * which read the newest state and make requests. */
+ * put keys into queues; each queue runs the syncs of one kind (pod_sync.c, claim_sync.c,
+ * eviction_sync.c, rule_sync.c, node_sync.c, stray_sync.c, account_sync.c, role_sync.c,
+ * service_sync.c), which read the newest state and make requests. */
 #include "control/control.h"
 
 #include <assert.h>
@@ -242,21 +242,21 @@ static void on_recorder_closed(void *ctx)
  * with the others 64, as many requests as the reference has workers. */
 #define N_RUNNING_MAX 24u
 
-/* The queues, with how many jobs of each run at a time; 0: as the options say. */
+/* The queues, with how many syncs of each run at a time; 0: as the options say. */
 static const struct {
     size_t (*item_bytes)(void);
     size_t n_running_max;
     void (*run)(struct dv_queue_item *item);
 } queue_table[DV_N_CONTROL_QUEUES] = {
-    [DV_CONTROL_POD_QUEUE] = {dv_pod_job_bytes,      0, dv_pod_job_run     },
-    [DV_CONTROL_CLAIM_QUEUE] = {dv_claim_job_bytes,    0, dv_claim_job_run   },
-    [DV_CONTROL_EVICTION_QUEUE] = {dv_eviction_job_bytes, 8, dv_eviction_job_run},
-    [DV_CONTROL_RULE_QUEUE] = {dv_rule_job_bytes,     4, dv_rule_job_run    },
-    [DV_CONTROL_NODE_QUEUE] = {dv_node_job_bytes,     4, dv_node_job_run    },
-    [DV_CONTROL_STRAY_QUEUE] = {dv_stray_job_bytes,    4, dv_stray_job_run   },
-    [DV_CONTROL_ACCOUNT_QUEUE] = {dv_account_job_bytes,  4, dv_account_job_run },
-    [DV_CONTROL_ROLE_QUEUE] = {dv_role_job_bytes,     4, dv_role_job_run    },
-    [DV_CONTROL_SERVICE_QUEUE] = {dv_service_job_bytes,  4, dv_service_job_run },
+    [DV_CONTROL_POD_QUEUE] = {dv_control_pod_sync_bytes,      0, dv_control_pod_sync_run     },
+    [DV_CONTROL_CLAIM_QUEUE] = {dv_control_claim_sync_bytes,    0, dv_control_claim_sync_run   },
+    [DV_CONTROL_EVICTION_QUEUE] = {dv_control_eviction_sync_bytes, 8, dv_control_eviction_sync_run},
+    [DV_CONTROL_RULE_QUEUE] = {dv_control_rule_sync_bytes,     4, dv_control_rule_sync_run    },
+    [DV_CONTROL_NODE_QUEUE] = {dv_control_node_sync_bytes,     4, dv_control_node_sync_run    },
+    [DV_CONTROL_STRAY_QUEUE] = {dv_control_stray_sync_bytes,    4, dv_control_stray_sync_run   },
+    [DV_CONTROL_ACCOUNT_QUEUE] = {dv_control_account_sync_bytes,  4, dv_control_account_sync_run },
+    [DV_CONTROL_ROLE_QUEUE] = {dv_control_role_sync_bytes,     4, dv_control_role_sync_run    },
+    [DV_CONTROL_SERVICE_QUEUE] = {dv_control_service_sync_bytes,  4, dv_control_service_sync_run },
 };
 
 static size_t running_max(const struct dv_control *control, enum dv_control_queue queue)
@@ -275,7 +275,7 @@ static void init_queues(struct dv_control *control)
                                                  .n_running_max =
                                                      running_max(control, (enum dv_control_queue)i),
                                                  .run = queue_table[i].run,
-                                                 .cancel = dv_job_cancel,
+                                                 .cancel = dv_control_sync_cancel,
                                                  .stopped = on_queue_stopped,
                                                  .ctx = control});
 }

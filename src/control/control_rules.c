@@ -1,5 +1,5 @@
 /* control_rules.c - DeviceTaintRules: which claims they concern, the taints that they add to
- * devices, and the counts that a rule tells in its status (rule_job.c writes them). */
+ * devices, and the counts that a rule tells in its status (rule_sync.c writes them). */
 #include <stdbool.h>
 #include <stdlib.h>
 

@@ -120,29 +120,33 @@ void dv_control_split(dv_str key, dv_str *namespace, dv_str *name);
 void dv_control_queue_all(struct dv_control *control, enum dv_control_queue queue,
                           const struct dv_index *index, dv_str word);
 
-/* ---- jobs: what an item of a queue is ---- */
+/* ---- syncs: one run for a key of a queue ---- */
 
-struct dv_job {
+struct dv_control_sync {
     struct dv_queue_item item;
     struct dv_control *control;
     struct dv_arena *arena; /* of one run */
     struct dv_request request;
     bool is_asking;
     struct dv_object *object; /* that it is about; a reference, or NULL */
-    void (*answered)(struct dv_job *job, const struct dv_api_status *failure);
+    void (*answered)(struct dv_control_sync *sync, const struct dv_api_status *failure);
 };
 
 /* Begins a run: an arena of its own, and the object with a reference. */
-void dv_job_begin(struct dv_job *job, struct dv_control *control, struct dv_object *object);
-/* Starts the job's request, of which the caller has set all but `done`. */
-void dv_job_ask(struct dv_job *job,
-                void (*answered)(struct dv_job *job, const struct dv_api_status *failure));
-void dv_job_cancel(struct dv_queue_item *item);
+void dv_control_sync_begin(struct dv_control_sync *sync, struct dv_control *control,
+                           struct dv_object *object);
+/* Starts the sync's request, of which the caller has set all but `done`. */
+void dv_control_sync_ask(struct dv_control_sync *sync,
+                         void (*answered)(struct dv_control_sync *sync,
+                                          const struct dv_api_status *failure));
+void dv_control_sync_cancel(struct dv_queue_item *item);
 /* The ends of a run. */
-void dv_job_finish(struct dv_job *job);
-void dv_job_finish_after(struct dv_job *job, uint64_t ms);
-void dv_job_fail(struct dv_job *job, const char *what, const struct dv_api_status *failure);
-void dv_job_fail_err(struct dv_job *job, const char *what, const struct dv_err *err);
+void dv_control_sync_finish(struct dv_control_sync *sync);
+void dv_control_sync_finish_after(struct dv_control_sync *sync, uint64_t ms);
+void dv_control_sync_fail(struct dv_control_sync *sync, const char *what,
+                          const struct dv_api_status *failure);
+void dv_control_sync_fail_err(struct dv_control_sync *sync, const char *what,
+                              const struct dv_err *err);
 
 /* ---- claims (control_views.c, made.c, pod_sync.c, claim_sync.c) ---- */
 
@@ -162,20 +166,20 @@ struct dv_object *dv_made_get(const struct dv_control *control, dv_str key);
 void dv_control_index_claim(struct dv_control *control, dv_str key,
                             const struct dv_api_resource_claim *claim);
 
-size_t dv_pod_job_bytes(void);
-void dv_pod_job_run(struct dv_queue_item *item);
-size_t dv_claim_job_bytes(void);
-void dv_claim_job_run(struct dv_queue_item *item);
+size_t dv_control_pod_sync_bytes(void);
+void dv_control_pod_sync_run(struct dv_queue_item *item);
+size_t dv_control_claim_sync_bytes(void);
+void dv_control_claim_sync_run(struct dv_queue_item *item);
 
-/* ---- nodes (node_job.c) ---- */
+/* ---- nodes (node_sync.c) ---- */
 
 void dv_control_node_changed(void *ctx, struct dv_object *old, struct dv_object *now);
 void dv_control_lease_changed(void *ctx, struct dv_object *old, struct dv_object *now);
 void dv_control_leases_free(struct dv_control *control);
-size_t dv_node_job_bytes(void);
-void dv_node_job_run(struct dv_queue_item *item);
+size_t dv_control_node_sync_bytes(void);
+void dv_control_node_sync_run(struct dv_queue_item *item);
 
-/* ---- pods on nodes that are gone (stray_job.c) ---- */
+/* ---- pods on nodes that are gone (stray_sync.c) ---- */
 
 /* The condition of pods that are about to be deleted for a reason which is not theirs. */
 #define DV_DISRUPTION "DisruptionTarget"
@@ -186,36 +190,36 @@ void dv_control_strays_fini(struct dv_control *control);
 void dv_control_stray_changed(struct dv_control *control, const struct dv_api_pod *was,
                               const struct dv_api_pod *pod);
 void dv_control_stray_node_changed(struct dv_control *control, dv_str node, bool is_there);
-size_t dv_stray_job_bytes(void);
-void dv_stray_job_run(struct dv_queue_item *item);
+size_t dv_control_stray_sync_bytes(void);
+void dv_control_stray_sync_run(struct dv_queue_item *item);
 
 /* A strategic merge patch of a pod's status, by which conditions are merged by their type, so that
  * the others stay; for the pod of that uid alone. An empty phase stays as it is. */
 struct dv_json *dv_control_disruption_patch(const struct dv_api_pod_condition *condition,
                                             dv_str uid, dv_str phase, struct dv_arena *arena);
 
-/* ---- service accounts (account_job.c) ---- */
+/* ---- service accounts (account_sync.c) ---- */
 
 void dv_control_namespace_changed(void *ctx, struct dv_object *old, struct dv_object *now);
 void dv_control_account_changed(void *ctx, struct dv_object *old, struct dv_object *now);
 void dv_control_config_map_changed(void *ctx, struct dv_object *old, struct dv_object *now);
-size_t dv_account_job_bytes(void);
-void dv_account_job_run(struct dv_queue_item *item);
+size_t dv_control_account_sync_bytes(void);
+void dv_control_account_sync_run(struct dv_queue_item *item);
 
-/* ---- ClusterRoles that are made of others (role_job.c) ---- */
+/* ---- ClusterRoles that are made of others (role_sync.c) ---- */
 
 void dv_control_cluster_role_changed(void *ctx, struct dv_object *old, struct dv_object *now);
-size_t dv_role_job_bytes(void);
-void dv_role_job_run(struct dv_queue_item *item);
+size_t dv_control_role_sync_bytes(void);
+void dv_control_role_sync_run(struct dv_queue_item *item);
 
-/* ---- what is behind services (service_job.c) ---- */
+/* ---- what is behind services (service_sync.c) ---- */
 
 /* A pod has changed, come (`was` is NULL) or gone (`pod` is NULL). */
 void dv_control_endpoint_changed(struct dv_control *control, const struct dv_api_pod *was,
                                  const struct dv_api_pod *pod);
 void dv_control_service_changed(void *ctx, struct dv_object *old, struct dv_object *now);
 void dv_control_endpoint_slice_changed(void *ctx, struct dv_object *old, struct dv_object *now);
-size_t dv_service_job_bytes(void);
-void dv_service_job_run(struct dv_queue_item *item);
+size_t dv_control_service_sync_bytes(void);
+void dv_control_service_sync_run(struct dv_queue_item *item);
 
 #endif

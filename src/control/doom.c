@@ -1,6 +1,6 @@
 /* doom.c - pods that have to be evicted, and when. A pod is doomed from the moment that a taint of
  * one of its devices is not tolerated for ever; when its time has come it is queued for
- * eviction_job.c, and when the taint goes before that, it may stay. */
+ * eviction_sync.c, and when the taint goes before that, it may stay. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -28,9 +28,9 @@ void dv_evictor_rule_changed(void *ctx, struct dv_object *old, struct dv_object 
 
 size_t dv_evictor_n_pending(const struct dv_evictor *evictor);
 
-size_t dv_eviction_job_bytes(void);
-void dv_eviction_job_run(struct dv_queue_item *item);
-size_t dv_rule_job_bytes(void);
-void dv_rule_job_run(struct dv_queue_item *item);
+size_t dv_control_eviction_sync_bytes(void);
+void dv_control_eviction_sync_run(struct dv_queue_item *item);
+size_t dv_control_rule_sync_bytes(void);
+void dv_control_rule_sync_run(struct dv_queue_item *item);
 
 #endif

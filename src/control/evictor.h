@@ -4,7 +4,7 @@
  *
  * A change marks the claims that it may concern, found by their words; they are judged again a
  * portion a turn, then the pods of those that came out otherwise. A pod that has to go is doomed:
- * it has a time, and a job when that has come. */
+ * it has a time, and a sync when that has come. */
 #ifndef DV_CONTROL_EVICTOR_H
 #define DV_CONTROL_EVICTOR_H
 

@@ -1,5 +1,6 @@
 /* node_health.c - what is said of a node whose agent has fallen silent: a taint that keeps new pods
- * away, and conditions that are unknown. Decides only; node_job.c watches the leases and writes. */
+ * away, and conditions that are unknown. Decides only; node_sync.c watches the leases and writes.
+ */
 #include "control/node_health.h"
 
 #include <stddef.h>

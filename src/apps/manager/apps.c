@@ -1,6 +1,6 @@
 /* apps.c - opens and closes the controllers of what makes pods. Views tell changes, which put keys
- * into queues (apps_owned.c, daemon_job.c); each queue runs the looks of one controller
- * (apps_job.c). */
+ * into queues (apps_owned.c, daemon_sync.c); each queue runs the looks of one controller
+ * (apps_sync.c). */
 #include "apps/apps.h"
 
 #include <assert.h>
@@ -158,10 +158,10 @@ struct dv_apps *dv_apps_open(struct dv_loop *loop, struct dv_cluster *cluster, s
     for (size_t i = 0; i < DV_N_APPS_QUEUES; i++)
         dv_queue_init(&apps->queues[i],
                       &(struct dv_queue_options){.loop = loop,
-                                                 .item_bytes = sizeof(struct dv_apps_job),
+                                                 .item_bytes = sizeof(struct dv_apps_sync),
                                                  .n_running_max = N_RUNNING_MAX,
-                                                 .run = dv_apps_job_run,
-                                                 .cancel = dv_apps_job_cancel,
+                                                 .run = dv_apps_sync_run,
+                                                 .cancel = dv_apps_sync_cancel,
                                                  .stopped = on_queue_stopped,
                                                  .ctx = apps});
     if (!open_views(apps, err)) {

@@ -75,7 +75,7 @@ struct dv_object *dv_apps_find(const struct dv_apps *apps, enum dv_apps_view vie
                        dv_str_slice(key, at + 1, key.n));
 }
 
-/* What was found, in the job's arena: of what is to be read later the value is NULL so far. */
+/* What was found, in the sync's arena: of what is to be read later the value is NULL so far. */
 struct found {
     DV_VEC(const void *) values;
     DV_VEC(struct dv_object *) objects;
@@ -84,27 +84,27 @@ struct found {
 
 /* Holds an object of the view. To read it costs ten times as much as to find it: of many that is
  * the worker's. */
-static void hold(struct dv_apps_job *job, enum dv_apps_view view, dv_str namespace, dv_str name,
+static void hold(struct dv_apps_sync *sync, enum dv_apps_view view, dv_str namespace, dv_str name,
                  struct found *found)
 {
-    struct dv_object *object = dv_view_get_packed(job->apps->views[view], namespace, name);
-    bool is_later = view == DV_APPS_PODS && job->controller->reads_pods_later &&
-                    job->held.n >= DV_APPS_ON_LOOP_MAX;
+    struct dv_object *object = dv_view_get_packed(sync->apps->views[view], namespace, name);
+    bool is_later = view == DV_APPS_PODS && sync->controller->reads_pods_later &&
+                    sync->held.n >= DV_APPS_ON_LOOP_MAX;
 
     if (!object)
         return;
     if (is_later)
-        *dv_vec_add(&job->kept) = dv_object_keep(object);
-    *dv_vec_add_in(&found->values, job->arena) = is_later ? NULL : dv_apps_hold(job, object);
-    *dv_vec_add_in(&found->objects, job->arena) = object;
+        *dv_vec_add(&sync->kept) = dv_object_keep(object);
+    *dv_vec_add_in(&found->values, sync->arena) = is_later ? NULL : dv_apps_hold(sync, object);
+    *dv_vec_add_in(&found->objects, sync->arena) = object;
     found->is_unread |= is_later;
 }
 
 /* Holds what is under the word. */
-static void gather(struct dv_apps_job *job, enum dv_apps_view view, dv_str word,
+static void gather(struct dv_apps_sync *sync, enum dv_apps_view view, dv_str word,
                    struct found *found)
 {
-    const struct dv_list *refs = dv_index_find(&job->apps->owned[view], word);
+    const struct dv_list *refs = dv_index_find(&sync->apps->owned[view], word);
     struct dv_link *link;
 
     if (!refs)
@@ -113,37 +113,37 @@ static void gather(struct dv_apps_job *job, enum dv_apps_view view, dv_str word,
         dv_str key = DV_CONTAINER(link, struct dv_index_ref, link)->thing;
         size_t at = dv_str_find_char(key, '/');
 
-        hold(job, view, dv_str_slice(key, 0, at), dv_str_slice(key, at + 1, key.n), found);
+        hold(sync, view, dv_str_slice(key, 0, at), dv_str_slice(key, at + 1, key.n), found);
     }
 }
 
-static const void **end_gathering(struct dv_apps_job *job, const struct found *found, size_t *n)
+static const void **end_gathering(struct dv_apps_sync *sync, const struct found *found, size_t *n)
 {
     if (found->is_unread)
-        *dv_vec_add(&job->unread) =
+        *dv_vec_add(&sync->unread) =
             (struct dv_apps_unread){found->values.v, found->objects.v, found->values.n};
     *n = found->values.n;
     return found->values.v;
 }
 
-const void **dv_apps_gather_of(struct dv_apps_job *job, enum dv_apps_view view, const dv_str *uids,
-                               size_t n_uids, size_t *n)
+const void **dv_apps_gather_of(struct dv_apps_sync *sync, enum dv_apps_view view,
+                               const dv_str *uids, size_t n_uids, size_t *n)
 {
     struct found found = {0};
 
     for (size_t i = 0; i < n_uids; i++)
-        gather(job, view, uids[i], &found);
-    return end_gathering(job, &found, n);
+        gather(sync, view, uids[i], &found);
+    return end_gathering(sync, &found, n);
 }
 
-const void **dv_apps_gather_owned(struct dv_apps_job *job, enum dv_apps_view view,
+const void **dv_apps_gather_owned(struct dv_apps_sync *sync, enum dv_apps_view view,
                                   const struct dv_api_label_selector *selector, size_t *n)
 {
     struct found found = {0};
 
-    gather(job, view, job->object->meta->uid, &found);
-    gather(job, view, selector_word(job->object->meta->namespace, selector, job->arena), &found);
-    return end_gathering(job, &found, n);
+    gather(sync, view, sync->object->meta->uid, &found);
+    gather(sync, view, selector_word(sync->object->meta->namespace, selector, sync->arena), &found);
+    return end_gathering(sync, &found, n);
 }
 
 /* ---- queues ---- */

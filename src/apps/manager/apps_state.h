@@ -42,20 +42,20 @@ enum dv_apps_queue {
     DV_N_APPS_QUEUES,
 };
 
-struct dv_apps_job;
+struct dv_apps_sync;
 
 /* A controller: how it gathers what concerns an object, and what it plans from that. */
 struct dv_apps_controller {
     enum dv_apps_view view; /* of the objects that it looks after */
     const char *component;  /* under which its events are told */
-    /* The input for `plan`, in the job's arena. The job keeps the objects in it. */
-    void *(*gather)(struct dv_apps_job *job);
+    /* The input for `plan`, in the sync's arena. The sync keeps the objects in it. */
+    void *(*gather)(struct dv_apps_sync *sync);
     /* It does not look into pods itself: of many, most are read on the worker that plans. */
     bool reads_pods_later;
     /* Pure: where there is much, it runs on a worker. */
     void (*plan)(const void *input, struct dv_plan *plan);
     /* An action was done; may be NULL. */
-    void (*done)(struct dv_apps_job *job, const struct dv_action *action);
+    void (*done)(struct dv_apps_sync *sync, const struct dv_action *action);
 };
 
 struct dv_apps {
@@ -69,7 +69,7 @@ struct dv_apps {
     /* Who looks after objects, by its namespace and the first label of its selector. */
     struct dv_index selecting[DV_N_APPS_VIEWS];
     struct dv_failed_pods failed;
-    struct dv_map job_failures; /* by the uid of the Job; batch_job.c */
+    struct dv_map job_failures; /* by the uid of the Job; job_sync.c */
     bool is_closing;
     size_t n_closing; /* parts that have not ended */
     struct dv_task close_task;
@@ -85,13 +85,13 @@ extern const struct dv_apps_controller dv_tracked_controller;
 /* By their queues. */
 extern const struct dv_apps_controller *const dv_apps_controllers[DV_N_APPS_QUEUES];
 
-/* How many requests of one job are under way at most. Jobs begin with one and double that while
+/* How many requests of one sync are under way at most. Syncs begin with one and double that while
  * all goes well: where every pod is refused, one has been tried and not hundreds. */
 #define DV_APPS_BATCH_MAX 64u
 
 struct dv_apps_request {
     struct dv_request request;
-    struct dv_apps_job *job;
+    struct dv_apps_sync *sync;
     const struct dv_action *action;
     struct dv_api_delete_options delete_options;
     struct dv_api_preconditions preconditions;
@@ -106,7 +106,7 @@ struct dv_apps_unread {
 };
 
 /* A look at one object. */
-struct dv_apps_job {
+struct dv_apps_sync {
     struct dv_queue_item item;
     struct dv_apps *apps;
     const struct dv_apps_controller *controller;
@@ -134,14 +134,14 @@ struct dv_apps_job {
     struct dv_err err;
 };
 
-void dv_apps_job_run(struct dv_queue_item *item);
-void dv_apps_job_cancel(struct dv_queue_item *item);
+void dv_apps_sync_run(struct dv_queue_item *item);
+void dv_apps_sync_cancel(struct dv_queue_item *item);
 
 /* With more objects than this the plan is made on a worker: so many take about a millisecond. */
 #define DV_APPS_ON_LOOP_MAX 1000u
 
 /* Keeps the object for the run; it may be read on a worker. */
-const void *dv_apps_hold(struct dv_apps_job *job, struct dv_object *object);
+const void *dv_apps_hold(struct dv_apps_sync *sync, struct dv_object *object);
 
 /* ---- what belongs to whom (apps_owned.c) ---- */
 
@@ -151,12 +151,12 @@ void dv_apps_index(struct dv_apps *apps, enum dv_apps_view view, const struct dv
 struct dv_object *dv_apps_find(const struct dv_apps *apps, enum dv_apps_view view,
                                struct dv_link *ref);
 /* Holds what the owner has, and what is nobody's and may match its selector. Returns an array of
- * values in the job's arena. */
-const void **dv_apps_gather_owned(struct dv_apps_job *job, enum dv_apps_view view,
+ * values in the sync's arena. */
+const void **dv_apps_gather_owned(struct dv_apps_sync *sync, enum dv_apps_view view,
                                   const struct dv_api_label_selector *selector, size_t *n);
 /* Holds what those of these uids own. */
-const void **dv_apps_gather_of(struct dv_apps_job *job, enum dv_apps_view view, const dv_str *uids,
-                               size_t n_uids, size_t *n);
+const void **dv_apps_gather_of(struct dv_apps_sync *sync, enum dv_apps_view view,
+                               const dv_str *uids, size_t n_uids, size_t *n);
 /* The same for who looks after objects; NULL: it is gone. */
 void dv_apps_index_keeper(struct dv_apps *apps, enum dv_apps_view view,
                           const struct dv_object *object, const struct dv_api_object_meta *meta);

@@ -1,4 +1,4 @@
-/* role_job.c - ClusterRoles that are made of others: their rules are kept to be those of the roles
+/* role_sync.c - ClusterRoles that are made of others: their rules are kept to be those of the roles
  * that their selectors select, whatever anybody writes there. Every change of a ClusterRole may
  * change all of them, also through each other. */
 #include <stdbool.h>
@@ -17,9 +17,9 @@
 
 #define MANAGER "clusterrole-aggregation-controller"
 
-size_t dv_role_job_bytes(void)
+size_t dv_control_role_sync_bytes(void)
 {
-    return sizeof(struct dv_job);
+    return sizeof(struct dv_control_sync);
 }
 
 static bool is_made_of_others(const struct dv_object *object)
@@ -54,27 +54,28 @@ static bool has_rules(const struct dv_api_cluster_role *role,
 }
 
 /* Finds the rules that the role shall have; they refer to other roles, for this turn. */
-static struct dv_api_policy_rule *find_rules(struct dv_job *job,
+static struct dv_api_policy_rule *find_rules(struct dv_control_sync *sync,
                                              const struct dv_api_cluster_role *role, size_t *n)
 {
     DV_VEC(const struct dv_api_cluster_role *) all = {0};
     const struct dv_object *object;
     size_t at = 0;
 
-    while ((object = dv_view_next(job->control->views[DV_CONTROL_CLUSTER_ROLES], &at)) != NULL)
-        *dv_vec_add_in(&all, job->arena) = object->value;
-    return dv_access_aggregate(role, all.v, all.n, job->arena, n);
+    while ((object = dv_view_next(sync->control->views[DV_CONTROL_CLUSTER_ROLES], &at)) != NULL)
+        *dv_vec_add_in(&all, sync->arena) = object->value;
+    return dv_access_aggregate(role, all.v, all.n, sync->arena, n);
 }
 
 /* Prints what is applied. Rules that are nobody's are left out: those that somebody else has set
  * stay then. */
-static struct dv_json *print_patch(struct dv_job *job, const struct dv_api_cluster_role *role)
+static struct dv_json *print_patch(struct dv_control_sync *sync,
+                                   const struct dv_api_cluster_role *role)
 {
     const struct dv_kind *kind = dv_kind(DV_KIND_CLUSTER_ROLE);
     const struct dv_api_cluster_role applied = {
         .metadata = {.name = role->metadata.name}, .rules = role->rules, .n_rules = role->n_rules};
     struct dv_json *doc =
-        dv_encode_json(&dv_message_cluster_role, &applied, kind->versions, kind->name, job->arena);
+        dv_encode_json(&dv_message_cluster_role, &applied, kind->versions, kind->name, sync->arena);
 
     if (role->n_rules == 0)
         dv_json_remove(dv_json_get(doc, DV_STR("rules")));
@@ -92,18 +93,18 @@ static void admit_if_there(struct dv_request *request, const struct dv_object *o
             DV_PROBLEM_FORBIDDEN, DV_STR("metadata.name"), DV_STR("the role is gone")};
 }
 
-static void on_written(struct dv_job *job, const struct dv_api_status *failure)
+static void on_written(struct dv_control_sync *sync, const struct dv_api_status *failure)
 {
     if (!failure || failure->code == 409 ||
-        !dv_control_get(job->control, DV_CONTROL_CLUSTER_ROLES, DV_STR_NONE, job->item.name))
-        dv_job_finish(job); /* the change that was in between has queued it again */
+        !dv_control_get(sync->control, DV_CONTROL_CLUSTER_ROLES, DV_STR_NONE, sync->item.name))
+        dv_control_sync_finish(sync); /* the change that was in between has queued it again */
     else
-        dv_job_fail(job, "gather the rules of a ClusterRole", failure);
+        dv_control_sync_fail(sync, "gather the rules of a ClusterRole", failure);
 }
 
-void dv_role_job_run(struct dv_queue_item *item)
+void dv_control_role_sync_run(struct dv_queue_item *item)
 {
-    struct dv_job *job = DV_CONTAINER(item, struct dv_job, item);
+    struct dv_control_sync *sync = DV_CONTAINER(item, struct dv_control_sync, item);
     struct dv_control *control =
         DV_CONTAINER(item->queue, struct dv_control, queues[DV_CONTROL_ROLE_QUEUE]);
     struct dv_object *object =
@@ -114,20 +115,20 @@ void dv_role_job_run(struct dv_queue_item *item)
         dv_queue_finish(item);
         return;
     }
-    dv_job_begin(job, control, object);
+    dv_control_sync_begin(sync, control, object);
     changed = *(const struct dv_api_cluster_role *)object->value;
-    changed.rules = find_rules(job, &changed, &changed.n_rules);
+    changed.rules = find_rules(sync, &changed, &changed.n_rules);
     if (has_rules(object->value, changed.rules, changed.n_rules)) {
-        dv_job_finish(job);
+        dv_control_sync_finish(sync);
         return;
     }
-    job->request = (struct dv_request){.verb = DV_VERB_PATCH,
-                                       .kind = object->kind,
-                                       .name = job->object->meta->name,
-                                       .patch_type = DV_PATCH_APPLY,
-                                       .patch = print_patch(job, &changed),
-                                       .field_manager = DV_STR(MANAGER),
-                                       .is_forced = true,
-                                       .admit = admit_if_there};
-    dv_job_ask(job, on_written);
+    sync->request = (struct dv_request){.verb = DV_VERB_PATCH,
+                                        .kind = object->kind,
+                                        .name = sync->object->meta->name,
+                                        .patch_type = DV_PATCH_APPLY,
+                                        .patch = print_patch(sync, &changed),
+                                        .field_manager = DV_STR(MANAGER),
+                                        .is_forced = true,
+                                        .admit = admit_if_there};
+    dv_control_sync_ask(sync, on_written);
 }

@@ -1,4 +1,4 @@
-/* replica_job.c - ReplicaSets: which changes concern which of them, and what a plan is made from.
+/* replica_sync.c - ReplicaSets: which changes concern which of them, and what a plan is made from.
  */
 #include <stddef.h>
 
@@ -33,9 +33,9 @@ static bool are_too_many(const struct dv_api_replica_set *set, size_t n_pods)
 
 /* The pods of other sets with the same owner: of too many, those on crowded nodes go first. They
  * are not looked at when nobody has to go. */
-static void gather_siblings(struct dv_apps_job *job, struct dv_replica_input *input)
+static void gather_siblings(struct dv_apps_sync *sync, struct dv_replica_input *input)
 {
-    const struct dv_api_owner_reference *owner = dv_controller_of(job->object->meta);
+    const struct dv_api_owner_reference *owner = dv_controller_of(sync->object->meta);
     size_t n_sets = 0;
     size_t n = 0;
     const void **sets;
@@ -43,32 +43,32 @@ static void gather_siblings(struct dv_apps_job *job, struct dv_replica_input *in
 
     if (!owner || !are_too_many(input->set, input->n_pods))
         return;
-    sets = dv_apps_gather_of(job, DV_APPS_REPLICA_SETS, &owner->uid, 1, &n_sets);
-    uids = DV_NEW_ARRAY(job->arena, dv_str, n_sets + 1);
+    sets = dv_apps_gather_of(sync, DV_APPS_REPLICA_SETS, &owner->uid, 1, &n_sets);
+    uids = DV_NEW_ARRAY(sync->arena, dv_str, n_sets + 1);
     for (size_t i = 0; i < n_sets; i++) {
         const struct dv_api_replica_set *set = sets[i];
 
         if (!dv_str_eq(set->metadata.uid, input->set->metadata.uid))
             uids[n++] = set->metadata.uid;
     }
-    input->siblings = (const struct dv_api_pod *const *)dv_apps_gather_of(job, DV_APPS_PODS, uids,
+    input->siblings = (const struct dv_api_pod *const *)dv_apps_gather_of(sync, DV_APPS_PODS, uids,
                                                                           n, &input->n_siblings);
 }
 
-static void *gather(struct dv_apps_job *job)
+static void *gather(struct dv_apps_sync *sync)
 {
-    const struct dv_api_replica_set *set = job->object->value;
-    struct dv_replica_input *input = DV_NEW(job->arena, struct dv_replica_input);
+    const struct dv_api_replica_set *set = sync->object->value;
+    struct dv_replica_input *input = DV_NEW(sync->arena, struct dv_replica_input);
 
     input->set = set;
     input->pods = (const struct dv_api_pod *const *)dv_apps_gather_owned(
-        job, DV_APPS_PODS, set->spec.selector, &input->n_pods);
-    gather_siblings(job, input);
-    input->now = dv_api_seconds_from_ns(dv_clock_wall_ns(dv_loop_clock(job->apps->loop)));
-    input->has_failed = job->has_failed;
-    if (job->has_failed) {
-        input->failed_reason = job->failed_reason;
-        input->failed_message = job->failed_message;
+        sync, DV_APPS_PODS, set->spec.selector, &input->n_pods);
+    gather_siblings(sync, input);
+    input->now = dv_api_seconds_from_ns(dv_clock_wall_ns(dv_loop_clock(sync->apps->loop)));
+    input->has_failed = sync->has_failed;
+    if (sync->has_failed) {
+        input->failed_reason = sync->failed_reason;
+        input->failed_message = sync->failed_message;
     }
     return input;
 }

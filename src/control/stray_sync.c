@@ -1,4 +1,4 @@
-/* stray_job.c - pods on nodes that are gone. No agent will ever say that they have ended: when
+/* stray_sync.c - pods on nodes that are gone. No agent will ever say that they have ended: when
  * their node has been away for a while they are marked as failed and deleted by force, so that
  * their owners make others and their devices are given back. A node that comes back in time keeps
  * them. */
@@ -33,9 +33,9 @@ struct gone_node {
     char text[];
 };
 
-size_t dv_stray_job_bytes(void)
+size_t dv_control_stray_sync_bytes(void)
 {
-    return sizeof(struct dv_job);
+    return sizeof(struct dv_control_sync);
 }
 
 void dv_control_strays_init(struct dv_control *control)
@@ -151,69 +151,69 @@ static struct dv_object *find_pod(const struct dv_control *control, dv_str node)
     return NULL;
 }
 
-static void on_deleted(struct dv_job *job, const struct dv_api_status *failure)
+static void on_deleted(struct dv_control_sync *sync, const struct dv_api_status *failure)
 {
     if (failure && failure->code != 404 && failure->code != 409)
-        dv_job_fail(job, "delete a pod whose node is gone", failure);
+        dv_control_sync_fail(sync, "delete a pod whose node is gone", failure);
     else
-        dv_job_finish_after(job, 0); /* the next one */
+        dv_control_sync_finish_after(sync, 0); /* the next one */
 }
 
-static void delete_pod(struct dv_job *job)
+static void delete_pod(struct dv_control_sync *sync)
 {
-    const struct dv_api_object_meta *meta = job->object->meta;
-    struct dv_api_delete_options *options = DV_NEW(job->arena, struct dv_api_delete_options);
-    int64_t *grace_s = DV_NEW(job->arena, int64_t);
+    const struct dv_api_object_meta *meta = sync->object->meta;
+    struct dv_api_delete_options *options = DV_NEW(sync->arena, struct dv_api_delete_options);
+    int64_t *grace_s = DV_NEW(sync->arena, int64_t);
 
-    options->preconditions = DV_NEW(job->arena, struct dv_api_preconditions);
+    options->preconditions = DV_NEW(sync->arena, struct dv_api_preconditions);
     options->preconditions->uid = meta->uid;
     options->grace_period_seconds = grace_s;
-    job->request = (struct dv_request){.verb = DV_VERB_DELETE,
-                                       .kind = dv_kind(DV_KIND_POD),
-                                       .namespace = meta->namespace,
-                                       .name = meta->name,
-                                       .delete_options = options};
-    dv_job_ask(job, on_deleted);
+    sync->request = (struct dv_request){.verb = DV_VERB_DELETE,
+                                        .kind = dv_kind(DV_KIND_POD),
+                                        .namespace = meta->namespace,
+                                        .name = meta->name,
+                                        .delete_options = options};
+    dv_control_sync_ask(sync, on_deleted);
 }
 
-static void on_marked(struct dv_job *job, const struct dv_api_status *failure)
+static void on_marked(struct dv_control_sync *sync, const struct dv_api_status *failure)
 {
-    const struct dv_api_pod *pod = job->object->value;
+    const struct dv_api_pod *pod = sync->object->value;
 
     if (failure && failure->code != 404 && failure->code != 409)
-        dv_job_fail(job, "mark a pod whose node is gone", failure);
+        dv_control_sync_fail(sync, "mark a pod whose node is gone", failure);
     else if (failure ||
-             dv_control_get(job->control, DV_CONTROL_NODES, DV_STR_NONE, pod->spec.node_name))
-        dv_job_finish_after(job, 0);
+             dv_control_get(sync->control, DV_CONTROL_NODES, DV_STR_NONE, pod->spec.node_name))
+        dv_control_sync_finish_after(sync, 0);
     else
-        delete_pod(job);
+        delete_pod(sync);
 }
 
-static void mark_pod(struct dv_job *job)
+static void mark_pod(struct dv_control_sync *sync)
 {
-    const struct dv_api_object_meta *meta = job->object->meta;
+    const struct dv_api_object_meta *meta = sync->object->meta;
     const struct dv_api_pod_condition condition = {
         .type = DV_STR(DV_DISRUPTION),
         .status = DV_STR("True"),
-        .last_transition_time = dv_control_now(job->control),
+        .last_transition_time = dv_control_now(sync->control),
         .reason = DV_STR(REASON),
         .message = DV_STR("PodGC: node no longer exists")};
 
-    job->request = (struct dv_request){
+    sync->request = (struct dv_request){
         .verb = DV_VERB_PATCH,
         .subresource = DV_SUB_STATUS,
         .kind = dv_kind(DV_KIND_POD),
         .namespace = meta->namespace,
         .name = meta->name,
         .patch_type = DV_PATCH_STRATEGIC,
-        .patch = dv_control_disruption_patch(&condition, meta->uid, DV_STR("Failed"), job->arena),
+        .patch = dv_control_disruption_patch(&condition, meta->uid, DV_STR("Failed"), sync->arena),
         .field_manager = DV_STR("pod-garbage-collector")};
-    dv_job_ask(job, on_marked);
+    dv_control_sync_ask(sync, on_marked);
 }
 
-void dv_stray_job_run(struct dv_queue_item *item)
+void dv_control_stray_sync_run(struct dv_queue_item *item)
 {
-    struct dv_job *job = DV_CONTAINER(item, struct dv_job, item);
+    struct dv_control_sync *sync = DV_CONTAINER(item, struct dv_control_sync, item);
     struct dv_control *control =
         DV_CONTAINER(item->queue, struct dv_control, queues[DV_CONTROL_STRAY_QUEUE]);
     const struct gone_node *gone = dv_map_get(&control->gone_nodes, item->name);
@@ -236,11 +236,11 @@ void dv_stray_job_run(struct dv_queue_item *item)
         dv_queue_finish(item);
         return;
     }
-    dv_job_begin(job, control, pod);
+    dv_control_sync_begin(sync, control, pod);
     dv_log(DV_LOG_INFO, "control: a pod is deleted, because its node is gone",
            DV_F_STR("pod", pod->meta->name), DV_F_STR("node", item->name));
     if (dv_pod_is_terminal(pod->value))
-        delete_pod(job);
+        delete_pod(sync);
     else
-        mark_pod(job);
+        mark_pod(sync);
 }

@@ -1,4 +1,4 @@
-/* daemon_job.c - DaemonSets: which changes concern which of them, and what a plan is made from. */
+/* daemon_sync.c - DaemonSets: which changes concern which of them, and what a plan is made from. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -54,31 +54,31 @@ void dv_apps_node_changed(void *ctx, struct dv_object *old, struct dv_object *no
 
 /* ---- plans ---- */
 
-static const struct dv_api_node *const *gather_nodes(struct dv_apps_job *job, size_t *n)
+static const struct dv_api_node *const *gather_nodes(struct dv_apps_sync *sync, size_t *n)
 {
     DV_VEC(const struct dv_api_node *) nodes = {0};
     struct dv_object *object;
     size_t at = 0;
 
-    while ((object = dv_view_next(job->apps->views[DV_APPS_NODES], &at)) != NULL)
-        *dv_vec_add_in(&nodes, job->arena) = dv_apps_hold(job, object);
+    while ((object = dv_view_next(sync->apps->views[DV_APPS_NODES], &at)) != NULL)
+        *dv_vec_add_in(&nodes, sync->arena) = dv_apps_hold(sync, object);
     *n = nodes.n;
     return nodes.v;
 }
 
 /* Where and of what template a pod has failed. */
-static dv_str failed_key(const struct dv_apps_job *job, dv_str node)
+static dv_str failed_key(const struct dv_apps_sync *sync, dv_str node)
 {
-    const struct dv_api_daemon_set *set = job->object->value;
+    const struct dv_api_daemon_set *set = sync->object->value;
 
-    return dv_str_printf(job->arena, "%.*s/%lld/%.*s", DV_FMT(set->metadata.uid),
+    return dv_str_printf(sync->arena, "%.*s/%lld/%.*s", DV_FMT(set->metadata.uid),
                          (long long)set->status.observed_generation, DV_FMT(node));
 }
 
-static void gather_waits(struct dv_apps_job *job, struct dv_daemon_input *input)
+static void gather_waits(struct dv_apps_sync *sync, struct dv_daemon_input *input)
 {
     DV_VEC(struct dv_daemon_wait) waits = {0};
-    uint64_t now_ms = dv_loop_now_ms(job->apps->loop);
+    uint64_t now_ms = dv_loop_now_ms(sync->apps->loop);
 
     for (size_t i = 0; i < input->n_pods; i++) {
         const struct dv_api_pod *pod = input->pods[i];
@@ -86,30 +86,30 @@ static void gather_waits(struct dv_apps_job *job, struct dv_daemon_input *input)
 
         if (!dv_str_eq(pod->status.phase, DV_STR("Failed")))
             continue;
-        ms = dv_failed_pods_wait_ms(&job->apps->failed, failed_key(job, dv_daemon_node_of(pod)),
+        ms = dv_failed_pods_wait_ms(&sync->apps->failed, failed_key(sync, dv_daemon_node_of(pod)),
                                     now_ms);
         if (ms > 0)
-            *dv_vec_add_in(&waits, job->arena) = (struct dv_daemon_wait){pod, ms};
+            *dv_vec_add_in(&waits, sync->arena) = (struct dv_daemon_wait){pod, ms};
     }
     input->waits = waits.v;
     input->n_waits = waits.n;
 }
 
-static void *gather(struct dv_apps_job *job)
+static void *gather(struct dv_apps_sync *sync)
 {
-    const struct dv_api_daemon_set *set = job->object->value;
-    struct dv_daemon_input *input = DV_NEW(job->arena, struct dv_daemon_input);
+    const struct dv_api_daemon_set *set = sync->object->value;
+    struct dv_daemon_input *input = DV_NEW(sync->arena, struct dv_daemon_input);
 
     input->set = set;
-    input->nodes = gather_nodes(job, &input->n_nodes);
+    input->nodes = gather_nodes(sync, &input->n_nodes);
     input->pods = (const struct dv_api_pod *const *)dv_apps_gather_owned(
-        job, DV_APPS_PODS, set->spec.selector, &input->n_pods);
+        sync, DV_APPS_PODS, set->spec.selector, &input->n_pods);
     input->revisions = (const struct dv_api_controller_revision *const *)dv_apps_gather_owned(
-        job, DV_APPS_REVISIONS, set->spec.selector, &input->n_revisions);
-    input->now = dv_api_seconds_from_ns(dv_clock_wall_ns(dv_loop_clock(job->apps->loop)));
-    input->has_failed = job->has_failed;
-    input->has_collided = job->has_collided;
-    gather_waits(job, input);
+        sync, DV_APPS_REVISIONS, set->spec.selector, &input->n_revisions);
+    input->now = dv_api_seconds_from_ns(dv_clock_wall_ns(dv_loop_clock(sync->apps->loop)));
+    input->has_failed = sync->has_failed;
+    input->has_collided = sync->has_collided;
+    gather_waits(sync, input);
     return input;
 }
 
@@ -119,17 +119,17 @@ static void plan(const void *input, struct dv_plan *plan)
 }
 
 /* Remembers that a pod has failed, and was deleted for it. */
-static void done(struct dv_apps_job *job, const struct dv_action *action)
+static void done(struct dv_apps_sync *sync, const struct dv_action *action)
 {
-    const struct dv_daemon_input *input = job->input;
+    const struct dv_daemon_input *input = sync->input;
 
     if (!input || !dv_str_eq(action->reason, DV_STR("FailedDaemonPod")))
         return;
     for (size_t i = 0; i < input->n_pods; i++)
         if (dv_str_eq(input->pods[i]->metadata.uid, action->uid))
-            dv_failed_pods_note(&job->apps->failed,
-                                failed_key(job, dv_daemon_node_of(input->pods[i])),
-                                dv_loop_now_ms(job->apps->loop));
+            dv_failed_pods_note(&sync->apps->failed,
+                                failed_key(sync, dv_daemon_node_of(input->pods[i])),
+                                dv_loop_now_ms(sync->apps->loop));
 }
 
 const struct dv_apps_controller dv_daemon_controller = {

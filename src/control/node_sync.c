@@ -1,4 +1,4 @@
-/* node_job.c - watches the leases of nodes, and writes what node_health.c decides when one is not
+/* node_sync.c - watches the leases of nodes, and writes what node_health.c decides when one is not
  * renewed. What counts is when we have seen a renewal, and not the time in the lease: the clocks of
  * nodes may be wrong. */
 #include <stdbool.h>
@@ -30,9 +30,9 @@ struct lease {
     uint64_t limit_ms;      /* how long its node may be silent */
 };
 
-size_t dv_node_job_bytes(void)
+size_t dv_control_node_sync_bytes(void)
 {
-    return sizeof(struct dv_job);
+    return sizeof(struct dv_control_sync);
 }
 
 void dv_control_leases_free(struct dv_control *control)
@@ -103,38 +103,38 @@ void dv_control_node_changed(void *ctx, struct dv_object *old, struct dv_object 
         dv_queue_add(&control->queues[DV_CONTROL_NODE_QUEUE], DV_STR_NONE, now->meta->name);
 }
 
-static void on_written(struct dv_job *job, const struct dv_api_status *failure)
+static void on_written(struct dv_control_sync *sync, const struct dv_api_status *failure)
 {
     if (failure && failure->code != 404)
-        dv_job_fail(job, "write what is known of a node", failure);
+        dv_control_sync_fail(sync, "write what is known of a node", failure);
     /* The view shows the change, which queues the node again for the next step. */
     else
-        dv_job_finish(job);
+        dv_control_sync_finish(sync);
 }
 
-static void write_step(struct dv_job *job, enum dv_health_step step)
+static void write_step(struct dv_control_sync *sync, enum dv_health_step step)
 {
-    const struct dv_api_node *node = job->object->value;
+    const struct dv_api_node *node = sync->object->value;
 
     if (step != DV_HEALTH_SET_UNKNOWN)
         dv_log(DV_LOG_INFO,
                step == DV_HEALTH_ADD_TAINT ? "control: a node is silent; nothing is scheduled to it"
                                            : "control: a node is heard of again",
                DV_F_STR("node", node->metadata.name));
-    job->request = (struct dv_request){
+    sync->request = (struct dv_request){
         .verb = DV_VERB_PATCH,
         .subresource = step == DV_HEALTH_SET_UNKNOWN ? DV_SUB_STATUS : DV_SUB_NONE,
-        .kind = job->object->kind,
+        .kind = sync->object->kind,
         .name = node->metadata.name,
         .patch_type = DV_PATCH_STRATEGIC,
-        .patch = dv_health_patch(node, step, dv_control_now(job->control), job->arena),
+        .patch = dv_health_patch(node, step, dv_control_now(sync->control), sync->arena),
         .field_manager = DV_STR(DV_CONTROL_NODES_MANAGER)};
-    dv_job_ask(job, on_written);
+    dv_control_sync_ask(sync, on_written);
 }
 
-void dv_node_job_run(struct dv_queue_item *item)
+void dv_control_node_sync_run(struct dv_queue_item *item)
 {
-    struct dv_job *job = DV_CONTAINER(item, struct dv_job, item);
+    struct dv_control_sync *sync = DV_CONTAINER(item, struct dv_control_sync, item);
     struct dv_control *control =
         DV_CONTAINER(item->queue, struct dv_control, queues[DV_CONTROL_NODE_QUEUE]);
     struct dv_object *object = dv_control_get(control, DV_CONTROL_NODES, DV_STR_NONE, item->name);
@@ -149,11 +149,11 @@ void dv_node_job_run(struct dv_queue_item *item)
     }
     silent_ms = dv_loop_now_ms(control->loop) - lease->seen_ms;
     step = dv_health_next(object->value, silent_ms >= lease->limit_ms);
-    dv_job_begin(job, control, object);
+    dv_control_sync_begin(sync, control, object);
     if (step != DV_HEALTH_NOTHING)
-        write_step(job, step);
+        write_step(sync, step);
     else if (silent_ms < lease->limit_ms)
-        dv_job_finish_after(job, lease->limit_ms - silent_ms);
+        dv_control_sync_finish_after(sync, lease->limit_ms - silent_ms);
     else
-        dv_job_finish(job);
+        dv_control_sync_finish(sync);
 }

@@ -1,4 +1,4 @@
-/* batch_job.c - Jobs (of the group batch): which changes concern which of them, and what a plan is
+/* job_sync.c - Jobs (of the group batch): which changes concern which of them, and what a plan is
  * made from. Pods whose Job is gone or over, and which still have its finalizer, are looked at one
  * by one. */
 #include <stdbool.h>
@@ -144,19 +144,19 @@ void dv_apps_job_changed(void *ctx, struct dv_object *old, struct dv_object *now
 
 /* ---- plans ---- */
 
-static void *gather(struct dv_apps_job *job)
+static void *gather(struct dv_apps_sync *sync)
 {
-    const struct dv_api_job *of = job->object->value;
-    const struct record *record = dv_map_get(&job->apps->job_failures, of->metadata.uid);
-    struct dv_job_input *input = DV_NEW(job->arena, struct dv_job_input);
+    const struct dv_api_job *of = sync->object->value;
+    const struct record *record = dv_map_get(&sync->apps->job_failures, of->metadata.uid);
+    struct dv_job_input *input = DV_NEW(sync->arena, struct dv_job_input);
 
     input->job = of;
     input->pods = (const struct dv_api_pod *const *)dv_apps_gather_owned(
-        job, DV_APPS_PODS, of->spec.selector, &input->n_pods);
+        sync, DV_APPS_PODS, of->spec.selector, &input->n_pods);
     if (record)
         input->failures = record->failures;
-    input->now = dv_api_seconds_from_ns(dv_clock_wall_ns(dv_loop_clock(job->apps->loop)));
-    input->has_failed = job->has_failed;
+    input->now = dv_api_seconds_from_ns(dv_clock_wall_ns(dv_loop_clock(sync->apps->loop)));
+    input->has_failed = sync->has_failed;
     return input;
 }
 
@@ -172,16 +172,16 @@ const struct dv_apps_controller dv_job_controller = {
     .plan = plan,
 };
 
-static void *gather_tracked(struct dv_apps_job *job)
+static void *gather_tracked(struct dv_apps_sync *sync)
 {
-    struct dv_tracked_input *input = DV_NEW(job->arena, struct dv_tracked_input);
-    const struct dv_api_owner_reference *owner = job_of(job->object->meta);
-    struct dv_object *found = owner ? dv_view_get(job->apps->views[DV_APPS_JOBS],
-                                                  job->object->meta->namespace, owner->name)
+    struct dv_tracked_input *input = DV_NEW(sync->arena, struct dv_tracked_input);
+    const struct dv_api_owner_reference *owner = job_of(sync->object->meta);
+    struct dv_object *found = owner ? dv_view_get(sync->apps->views[DV_APPS_JOBS],
+                                                  sync->object->meta->namespace, owner->name)
                                     : NULL;
 
-    input->pod = job->object->value;
-    input->job = found ? dv_apps_hold(job, found) : NULL;
+    input->pod = sync->object->value;
+    input->job = found ? dv_apps_hold(sync, found) : NULL;
     return input;
 }
 

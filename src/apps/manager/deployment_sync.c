@@ -1,4 +1,4 @@
-/* deployment_job.c - Deployments: which changes concern which of them, and what a plan is made
+/* deployment_sync.c - Deployments: which changes concern which of them, and what a plan is made
  * from. */
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,10 +24,10 @@ void dv_apps_deployment_changed(void *ctx, struct dv_object *old, struct dv_obje
 }
 
 /* Whether a pod of the set has not ended. Only who recreates asks: a look at all pods costs. */
-static bool has_pods(struct dv_apps_job *job, const struct dv_api_replica_set *set)
+static bool has_pods(struct dv_apps_sync *sync, const struct dv_api_replica_set *set)
 {
     size_t n;
-    const void **pods = dv_apps_gather_of(job, DV_APPS_PODS, &set->metadata.uid, 1, &n);
+    const void **pods = dv_apps_gather_of(sync, DV_APPS_PODS, &set->metadata.uid, 1, &n);
 
     for (size_t i = 0; i < n; i++)
         if (!dv_pod_is_terminal(pods[i]))
@@ -35,25 +35,25 @@ static bool has_pods(struct dv_apps_job *job, const struct dv_api_replica_set *s
     return false;
 }
 
-static void *gather(struct dv_apps_job *job)
+static void *gather(struct dv_apps_sync *sync)
 {
-    const struct dv_api_deployment *deployment = job->object->value;
-    struct dv_deployment_input *input = DV_NEW(job->arena, struct dv_deployment_input);
+    const struct dv_api_deployment *deployment = sync->object->value;
+    struct dv_deployment_input *input = DV_NEW(sync->arena, struct dv_deployment_input);
     bool recreates = dv_str_eq(deployment->spec.strategy.type, DV_STR("Recreate"));
     bool *have_pods;
 
     input->deployment = deployment;
     input->sets = (const struct dv_api_replica_set *const *)dv_apps_gather_owned(
-        job, DV_APPS_REPLICA_SETS, deployment->spec.selector, &input->n_sets);
-    have_pods = DV_NEW_ARRAY(job->arena, bool, input->n_sets + 1);
+        sync, DV_APPS_REPLICA_SETS, deployment->spec.selector, &input->n_sets);
+    have_pods = DV_NEW_ARRAY(sync->arena, bool, input->n_sets + 1);
     for (size_t i = 0; i < input->n_sets; i++)
-        have_pods[i] = recreates && has_pods(job, input->sets[i]);
+        have_pods[i] = recreates && has_pods(sync, input->sets[i]);
     input->have_pods = have_pods;
-    input->now = dv_api_seconds_from_ns(dv_clock_wall_ns(dv_loop_clock(job->apps->loop)));
-    input->has_failed = job->has_failed;
-    input->has_collided = job->has_collided;
-    if (job->has_failed)
-        input->failed_message = dv_str_copy(dv_str_from_c(dv_err_text(&job->err)), job->arena);
+    input->now = dv_api_seconds_from_ns(dv_clock_wall_ns(dv_loop_clock(sync->apps->loop)));
+    input->has_failed = sync->has_failed;
+    input->has_collided = sync->has_collided;
+    if (sync->has_failed)
+        input->failed_message = dv_str_copy(dv_str_from_c(dv_err_text(&sync->err)), sync->arena);
     return input;
 }
 

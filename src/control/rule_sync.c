@@ -1,4 +1,4 @@
-/* rule_job.c - writes the status of a DeviceTaintRule: how many pods it evicts, or would evict. */
+/* rule_sync.c - writes the status of a DeviceTaintRule: how many pods it evicts, or would evict. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -23,9 +23,9 @@
  * while thousands of pods are evicted, the counts change all the time. */
 #define STATUS_MS 10000u
 
-size_t dv_rule_job_bytes(void)
+size_t dv_control_rule_sync_bytes(void)
 {
-    return sizeof(struct dv_job);
+    return sizeof(struct dv_control_sync);
 }
 
 /* The rule has told what it does, or cannot: pods that waited for that may be evicted now. */
@@ -38,19 +38,19 @@ static void set_told(struct dv_evictor *evictor, struct dv_rule *rule)
                          rule->uid);
 }
 
-static void on_applied(struct dv_job *job, const struct dv_api_status *failure)
+static void on_applied(struct dv_control_sync *sync, const struct dv_api_status *failure)
 {
-    struct dv_evictor *evictor = job->control->evictor;
-    struct dv_rule *rule = dv_map_get(&evictor->rule_uids, job->object->meta->uid);
+    struct dv_evictor *evictor = sync->control->evictor;
+    struct dv_rule *rule = dv_map_get(&evictor->rule_uids, sync->object->meta->uid);
 
     if (rule && !failure)
-        rule->told_ms = dv_loop_now_ms(job->control->loop);
+        rule->told_ms = dv_loop_now_ms(sync->control->loop);
     if (rule)
         set_told(evictor, rule);
     if (failure && failure->code != 404)
-        dv_job_fail(job, "write the rule's status", failure);
+        dv_control_sync_fail(sync, "write the rule's status", failure);
     else
-        dv_job_finish(job);
+        dv_control_sync_finish(sync);
 }
 
 static dv_str api_version(const struct dv_kind *kind, struct dv_arena *arena)
@@ -78,45 +78,45 @@ static uint64_t wait_ms(const struct dv_control *control, const struct dv_rule *
     return rule->told_ms + STATUS_MS > now_ms ? rule->told_ms + STATUS_MS - now_ms : 0;
 }
 
-static void write_status(struct dv_job *job, const struct dv_api_condition *condition)
+static void write_status(struct dv_control_sync *sync, const struct dv_api_condition *condition)
 {
-    const struct dv_api_device_taint_rule *rule = job->object->value;
-    const struct dv_kind *kind = job->object->kind;
+    const struct dv_api_device_taint_rule *rule = sync->object->value;
+    const struct dv_kind *kind = sync->object->kind;
 
-    job->request = (struct dv_request){
+    sync->request = (struct dv_request){
         .verb = DV_VERB_PATCH,
         .subresource = DV_SUB_STATUS,
         .kind = kind,
         .name = rule->metadata.name,
         .patch_type = DV_PATCH_APPLY,
-        .patch = dv_rule_status(rule, condition, api_version(kind, job->arena), job->arena),
+        .patch = dv_rule_status(rule, condition, api_version(kind, sync->arena), sync->arena),
         .field_manager = DV_STR(DV_CONTROL_TAINTS),
         .is_forced = true};
-    dv_job_ask(job, on_applied);
+    dv_control_sync_ask(sync, on_applied);
 }
 
-static void run(struct dv_job *job, struct dv_rule *rule)
+static void run(struct dv_control_sync *sync, struct dv_rule *rule)
 {
-    struct dv_control *control = job->control;
-    const struct dv_api_device_taint_rule *value = job->object->value;
+    struct dv_control *control = sync->control;
+    const struct dv_api_device_taint_rule *value = sync->object->value;
     struct dv_api_condition condition;
     struct dv_rule_counts counts;
 
-    dv_rules_count(control->evictor, rule, job->arena, &counts);
-    dv_rule_condition(value, &counts, dv_control_now(control), job->arena, &condition);
+    dv_rules_count(control->evictor, rule, sync->arena, &counts);
+    dv_rule_condition(value, &counts, dv_control_now(control), sync->arena, &condition);
     if (dv_rule_has_condition(value, &condition)) {
         set_told(control->evictor, rule);
-        dv_job_finish(job);
+        dv_control_sync_finish(sync);
     } else if (wait_ms(control, rule) > 0) {
-        dv_job_finish_after(job, wait_ms(control, rule));
+        dv_control_sync_finish_after(sync, wait_ms(control, rule));
     } else {
-        write_status(job, &condition);
+        write_status(sync, &condition);
     }
 }
 
-void dv_rule_job_run(struct dv_queue_item *item)
+void dv_control_rule_sync_run(struct dv_queue_item *item)
 {
-    struct dv_job *job = DV_CONTAINER(item, struct dv_job, item);
+    struct dv_control_sync *sync = DV_CONTAINER(item, struct dv_control_sync, item);
     struct dv_control *control =
         DV_CONTAINER(item->queue, struct dv_control, queues[DV_CONTROL_RULE_QUEUE]);
     struct dv_rule *rule = dv_map_get(&control->evictor->rules, item->name);
@@ -127,8 +127,8 @@ void dv_rule_job_run(struct dv_queue_item *item)
     else if (rule && dv_rule_is_settled(rule->object->value))
         set_told(control->evictor, rule);
     else if (rule) {
-        dv_job_begin(job, control, rule->object);
-        run(job, rule);
+        dv_control_sync_begin(sync, control, rule->object);
+        run(sync, rule);
         return;
     }
     dv_queue_finish(item);

@@ -1,4 +1,4 @@
-/* service_job.c - the addresses behind services that have a selector: EndpointSlices, kept to be
+/* service_sync.c - the addresses behind services that have a selector: EndpointSlices, kept to be
  * what endpoints.h says. An index leads from a service to its pods, so that a change of a pod costs
  * what its services cost; a change of a selector walks all pods. */
 #include <assert.h>
@@ -19,9 +19,9 @@
 
 #define MANAGER "endpointslice-controller"
 
-size_t dv_service_job_bytes(void)
+size_t dv_control_service_sync_bytes(void)
 {
-    return sizeof(struct dv_job);
+    return sizeof(struct dv_control_sync);
 }
 
 /* ---- what a change concerns ---- */
@@ -185,20 +185,20 @@ void dv_control_endpoint_slice_changed(void *ctx, struct dv_object *old, struct 
 
 /* ---- what is done ---- */
 
-static void on_written(struct dv_job *job, const struct dv_api_status *failure)
+static void on_written(struct dv_control_sync *sync, const struct dv_api_status *failure)
 {
     if (!failure || failure->code == 409 || failure->code == 404)
-        dv_job_finish(job); /* what has changed has queued the service again */
+        dv_control_sync_finish(sync); /* what has changed has queued the service again */
     else
-        dv_job_fail(job, "write the endpoints of a service", failure);
+        dv_control_sync_fail(sync, "write the endpoints of a service", failure);
 }
 
-static struct dv_api_endpoint_slice *wanted_slices(struct dv_job *job, size_t *n)
+static struct dv_api_endpoint_slice *wanted_slices(struct dv_control_sync *sync, size_t *n)
 {
-    const struct dv_api_service *service = job->object->value;
+    const struct dv_api_service *service = sync->object->value;
     const struct dv_list *refs =
-        dv_index_find(&job->control->endpoints,
-                      key_of(service->metadata.namespace, service->metadata.name, job->arena));
+        dv_index_find(&sync->control->endpoints,
+                      key_of(service->metadata.namespace, service->metadata.name, sync->arena));
     DV_VEC(const struct dv_api_pod *) pods = {0};
     struct dv_link *link;
 
@@ -209,11 +209,11 @@ static struct dv_api_endpoint_slice *wanted_slices(struct dv_job *job, size_t *n
 
             dv_control_split(DV_CONTAINER(link, struct dv_index_ref, link)->thing, &namespace,
                              &name);
-            pod = dv_control_get_pod(job->control, namespace, name);
+            pod = dv_control_get_pod(sync->control, namespace, name);
             if (pod && dv_service_selects(service, pod))
-                *dv_vec_add_in(&pods, job->arena) = pod;
+                *dv_vec_add_in(&pods, sync->arena) = pod;
         }
-    return dv_service_slices(service, pods.v, pods.n, job->arena, n);
+    return dv_service_slices(service, pods.v, pods.n, sync->arena, n);
 }
 
 static bool is_right(const struct dv_object *object, const struct dv_api_endpoint_slice *wanted)
@@ -224,30 +224,31 @@ static bool is_right(const struct dv_object *object, const struct dv_api_endpoin
     return dv_message_eq(&dv_message_endpoint_slice, &copy, wanted);
 }
 
-static void write(struct dv_job *job, enum dv_verb verb, dv_str name, void *value)
+static void write(struct dv_control_sync *sync, enum dv_verb verb, dv_str name, void *value)
 {
-    job->request = (struct dv_request){.verb = verb,
-                                       .kind = dv_kind(DV_KIND_ENDPOINT_SLICE),
-                                       .namespace = job->object->meta->namespace,
-                                       .name = name,
-                                       .value = value,
-                                       .field_manager = DV_STR(MANAGER)};
-    dv_job_ask(job, on_written);
+    sync->request = (struct dv_request){.verb = verb,
+                                        .kind = dv_kind(DV_KIND_ENDPOINT_SLICE),
+                                        .namespace = sync->object->meta->namespace,
+                                        .name = name,
+                                        .value = value,
+                                        .field_manager = DV_STR(MANAGER)};
+    dv_control_sync_ask(sync, on_written);
 }
 
 /* Writes the first of the slices that is missing or wrong; its change has the next one looked at.
  */
-static bool write_wanted(struct dv_job *job, struct dv_api_endpoint_slice *wanted, size_t n)
+static bool write_wanted(struct dv_control_sync *sync, struct dv_api_endpoint_slice *wanted,
+                         size_t n)
 {
-    dv_str namespace = job->object->meta->namespace;
+    dv_str namespace = sync->object->meta->namespace;
 
     for (size_t i = 0; i < n; i++) {
-        const struct dv_object *found = dv_control_get(job->control, DV_CONTROL_ENDPOINT_SLICES,
+        const struct dv_object *found = dv_control_get(sync->control, DV_CONTROL_ENDPOINT_SLICES,
                                                        namespace, wanted[i].metadata.name);
 
         if (found && is_right(found, &wanted[i]))
             continue;
-        write(job, found ? DV_VERB_UPDATE : DV_VERB_CREATE,
+        write(sync, found ? DV_VERB_UPDATE : DV_VERB_CREATE,
               found ? wanted[i].metadata.name : DV_STR_NONE, &wanted[i]);
         return true;
     }
@@ -255,13 +256,14 @@ static bool write_wanted(struct dv_job *job, struct dv_api_endpoint_slice *wante
 }
 
 /* Deletes a slice of the service that it has no more. */
-static bool delete_other(struct dv_job *job, const struct dv_api_endpoint_slice *wanted, size_t n)
+static bool delete_other(struct dv_control_sync *sync, const struct dv_api_endpoint_slice *wanted,
+                         size_t n)
 {
-    const struct dv_api_object_meta *meta = job->object->meta;
+    const struct dv_api_object_meta *meta = sync->object->meta;
     const struct dv_object *object;
 
     for (size_t at = 0;
-         (object = dv_view_next(job->control->views[DV_CONTROL_ENDPOINT_SLICES], &at)) != NULL;) {
+         (object = dv_view_next(sync->control->views[DV_CONTROL_ENDPOINT_SLICES], &at)) != NULL;) {
         const dv_str *service = service_of(object);
         bool is_wanted = false;
 
@@ -272,15 +274,15 @@ static bool delete_other(struct dv_job *job, const struct dv_api_endpoint_slice 
             is_wanted = is_wanted || dv_str_eq(wanted[i].metadata.name, object->meta->name);
         if (is_wanted)
             continue;
-        write(job, DV_VERB_DELETE, dv_str_copy(object->meta->name, job->arena), NULL);
+        write(sync, DV_VERB_DELETE, dv_str_copy(object->meta->name, sync->arena), NULL);
         return true;
     }
     return false;
 }
 
-void dv_service_job_run(struct dv_queue_item *item)
+void dv_control_service_sync_run(struct dv_queue_item *item)
 {
-    struct dv_job *job = DV_CONTAINER(item, struct dv_job, item);
+    struct dv_control_sync *sync = DV_CONTAINER(item, struct dv_control_sync, item);
     struct dv_control *control =
         DV_CONTAINER(item->queue, struct dv_control, queues[DV_CONTROL_SERVICE_QUEUE]);
     struct dv_object *service =
@@ -294,8 +296,8 @@ void dv_service_job_run(struct dv_queue_item *item)
         dv_queue_finish(item);
         return;
     }
-    dv_job_begin(job, control, service);
-    wanted = wanted_slices(job, &n);
-    if (!write_wanted(job, wanted, n) && !delete_other(job, wanted, n))
-        dv_job_finish(job);
+    dv_control_sync_begin(sync, control, service);
+    wanted = wanted_slices(sync, &n);
+    if (!write_wanted(sync, wanted, n) && !delete_other(sync, wanted, n))
+        dv_control_sync_finish(sync);
 }
