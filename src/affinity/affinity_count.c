@@ -23,7 +23,7 @@
 static void touch(struct dv_affinity *index, struct dv_affinity_tally *tally)
 {
     if (!index->is_trial)
-        tally->changed = ++index->turn;
+        tally->changed = ++index->version;
 }
 
 /* ---- which nodes count for a constraint ---- */

@@ -76,7 +76,7 @@ struct dv_affinity_tally {
     size_t n_users;                        /* wants that need to know how many pods match */
     size_t n_holders;                      /* pods on nodes that have it as a term */
     size_t n_watchers;                     /* wants of pods that it means */
-    uint64_t changed;                      /* index->turn of the last change */
+    uint64_t changed;                      /* index->version of the last change */
     /* Matching pods by domain; of the nodes at places below n_counted. */
     size_t n_counted;
     DV_VEC(uint32_t) matching;
@@ -109,7 +109,7 @@ struct dv_affinity {
     struct dv_map namespaces;
     size_t n_held; /* tallies with holders */
     bool is_trial;
-    uint64_t turn;
+    uint64_t version; /* a number that grows with every change */
     struct dv_buf key;
     struct dv_buf label;
 };

@@ -412,7 +412,7 @@ static void recount(struct dv_affinity *index)
         if (!is_by_labels)
             continue;
         dv_affinity_uncount(tally);
-        tally->changed = index->turn;
+        tally->changed = index->version;
     }
 }
 
@@ -453,7 +453,7 @@ void dv_affinity_set_namespace(struct dv_affinity *index, dv_str name,
                                                    dv_str_copy(labels[i].value, arena)};
         dv_map_set(&index->namespaces, now->name, now);
     }
-    index->turn++;
+    index->version++;
     recount(index);
 }
 

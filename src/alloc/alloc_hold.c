@@ -234,7 +234,7 @@ static void add_hold(struct dv_inventory *inventory,
     *(is_share ? &ident->n_shares : &ident->n_dedicated) += 1;
     ident->n_with_capacity += hold->has_capacity;
     change_sums(ident, hold, true);
-    ident->pool->usage_turn = ++inventory->turn;
+    ident->pool->usage_version = ++inventory->version;
 }
 
 static void drop_hold(struct dv_inventory *inventory, struct dv_alloc_ident *ident,
@@ -246,7 +246,7 @@ static void drop_hold(struct dv_inventory *inventory, struct dv_alloc_ident *ide
         change_sums(ident, hold, false);
     else
         forget_sums(ident);
-    ident->pool->usage_turn = ++inventory->turn;
+    ident->pool->usage_version = ++inventory->version;
     dv_link_remove(&hold->link);
     free(hold);
     dv_ident_unref(inventory, ident);

@@ -141,9 +141,9 @@ static void keep_sums(struct dv_alloc_node_pool *pool)
 void dv_pool_refresh_counters(struct dv_inventory *inventory, struct dv_alloc_node_pool *pool)
 {
     if (pool->n_counters == 0 || pool->state != POOL_USABLE ||
-        pool->usage_turn == pool->pool->usage_turn)
+        pool->usage_version == pool->pool->usage_version)
         return;
-    pool->usage_turn = pool->pool->usage_turn;
+    pool->usage_version = pool->pool->usage_version;
     for (size_t i = 0; i < pool->n_counters; i++)
         pool->counters[i].available = pool->counters[i].value;
     for (size_t i = 0; i < pool->n_slices; i++)

@@ -1,5 +1,5 @@
 /* inventory.c - adds and removes slices and classes. Each change marks the pools and nodes that it
- * concerns with the number of a new turn; what was derived from them (node_view.c, the sums of
+ * concerns with the number of a new version; what was derived from them (node_view.c, the sums of
  * counters.c) compares turns and is made anew when it is asked for. So a change costs what it
  * concerns, and a search on another node costs nothing more. */
 #include <stdlib.h>
@@ -98,12 +98,12 @@ static void add_device(struct dv_inventory *inventory, struct dv_inventory_slice
 /* Marks all that depends on the slice as changed. */
 static void touch(struct dv_inventory *inventory, struct dv_inventory_slice *slice)
 {
-    slice->pool->slices_turn = ++inventory->turn;
-    slice->pool->usage_turn = inventory->turn;
+    slice->pool->slices_version = ++inventory->version;
+    slice->pool->usage_version = inventory->version;
     if (slice->node)
-        slice->node->turn = inventory->turn;
+        slice->node->version = inventory->version;
     else
-        inventory->shared_turn = inventory->turn;
+        inventory->shared_version = inventory->version;
 }
 
 void dv_inventory_enter_slice(struct dv_inventory *inventory, struct dv_inventory_slice *slice)
@@ -182,7 +182,7 @@ void dv_inventory_remove_class(struct dv_inventory *inventory, dv_str name)
         return;
     }
     class = dv_map_remove(&inventory->classes, name);
-    inventory->classes_turn = ++inventory->turn;
+    inventory->classes_version = ++inventory->version;
     inventory->is_extended_current = false;
     dv_map_clear(&inventory->extended);
     dv_object_unref(class);
@@ -227,7 +227,7 @@ struct dv_inventory *dv_inventory_new(const struct dv_alloc_features *features)
     dv_buf_init(&inventory->text, TEXT_BYTES_MAX);
     inventory->scratch = dv_arena_new();
     inventory->cel = dv_arena_new();
-    inventory->cel_turn = 1;
+    inventory->cel_version = 1;
     return inventory;
 }
 

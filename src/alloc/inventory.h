@@ -1,7 +1,7 @@
 /* inventory.h - the parts of an inventory, for the files of this folder: slices with their devices,
- * pools, what is in use, compiled selectors, and for each node a view of what it sees. A `turn` is
- * a number that grows with every change: what was derived from something remembers its turn, and is
- * made anew when that is another one. */
+ * pools, what is in use, compiled selectors, and for each node a view of what it sees. A `version`
+ * is a number that grows with every change: what was derived from something remembers its version,
+ * and is made anew when that is another one. */
 #ifndef DV_ALLOC_INVENTORY_H
 #define DV_ALLOC_INVENTORY_H
 
@@ -54,21 +54,21 @@ struct dv_alloc_pool {
     dv_str driver;
     dv_str name;
     struct dv_list slices;
-    size_t n_refs;        /* from slices and idents */
-    uint64_t slices_turn; /* the turn of the last change of its slices */
-    uint64_t usage_turn;  /* the turn of the last change of what is in use */
-    uint64_t seen_turn;   /* scratch of node_view.c: the view_turn in which seen_at was set */
+    size_t n_refs;           /* from slices and idents */
+    uint64_t slices_version; /* the version of the last change of its slices */
+    uint64_t usage_version;  /* the version of the last change of what is in use */
+    uint64_t seen_mark;      /* scratch of node_view.c: the view_mark with which seen_at was set */
     size_t seen_at;
-    uint64_t rival_turn; /* scratch of rival.c: the turn in which it was looked at */
+    uint64_t rival_mark; /* scratch of rival.c: the mark of the search that looked at it last */
 };
 
 struct dv_alloc_device {
     const struct dv_api_device *api;
     struct dv_inventory_slice *slice;
     struct dv_alloc_ident *ident;
-    /* As CEL sees it; valid while `cel_turn` is the inventory's: see dv_inventory_cel_device. */
+    /* As CEL sees it; valid while `cel_version` is the inventory's: see dv_inventory_cel_device. */
     struct dv_cel_device *cel;
-    uint32_t cel_turn;
+    uint32_t cel_version;
     uint32_t slot;    /* its bit in the verdicts */
     uint64_t content; /* a hash of all but its name: see twin.c */
     bool is_multi;    /* may be allocated several times, and the gate is on */
@@ -110,7 +110,7 @@ struct dv_alloc_counter {
     dv_str set;
     dv_str name;
     struct dv_quantity value;     /* as published */
-    struct dv_quantity available; /* the value less what is in use, as of `usage_turn` */
+    struct dv_quantity available; /* the value less what is in use, as of `usage_version` */
 };
 
 struct dv_alloc_consumption {
@@ -142,18 +142,18 @@ struct dv_alloc_node_pool {
     struct dv_alloc_counter *counters;
     size_t n_counters;
     struct dv_arena *sums; /* memory of `available`, where a quantity needs any; NULL: none does */
-    uint64_t usage_turn;
+    uint64_t usage_version;
     bool is_late; /* a device has binding conditions: these pools come last */
-    /* Slices of other nodes were looked at: it is current as long as the pool's slices_turn is this
-     * one. */
+    /* Slices of other nodes were looked at: it is current as long as the pool's slices_version is
+     * this one. */
     bool looked_wider;
-    uint64_t slices_turn;
+    uint64_t slices_version;
 };
 
 /* A pool that a newer generation elsewhere hides from the node. */
 struct dv_alloc_obsolete {
     struct dv_alloc_pool *pool;
-    uint64_t slices_turn;
+    uint64_t slices_version;
 };
 
 /* What a node sees: its pools and their devices. Made anew when something that it depends on has
@@ -167,8 +167,8 @@ struct dv_alloc_node_view {
     struct dv_alloc_place *places; /* the devices of usable pools, in the order of the search */
     size_t n_places;
     DV_VEC(struct dv_alloc_obsolete) obsolete;
-    uint64_t own_turn;
-    uint64_t shared_turn;
+    uint64_t own_version;
+    uint64_t shared_version;
     bool has_invalid;
     bool checks_counters;
     bool has_negative; /* a device consumes less than nothing of a counter: it adds to it */
@@ -180,7 +180,7 @@ struct dv_alloc_inventory_node {
     dv_str name; /* in the same block */
     struct dv_list slices;
     size_t n_devices; /* of all its slices */
-    uint64_t turn;
+    uint64_t version;
     struct dv_alloc_node_view *view; /* NULL: not asked for yet */
 };
 
@@ -220,11 +220,11 @@ struct dv_inventory {
     size_t n_selectors;
     struct dv_list shared; /* slices that are not for a single node */
     size_t n_shared_devices;
-    uint64_t shared_turn;
-    uint64_t classes_turn;
-    uint64_t turn;
-    uint64_t view_turn; /* how many views were made */
-    uint64_t rival_turn;
+    uint64_t shared_version;
+    uint64_t classes_version;
+    uint64_t version;
+    uint64_t view_mark; /* how many views were made */
+    uint64_t rival_mark;
     struct dv_alloc_lent lent;
     uint64_t order;
     uint64_t n_shares; /* for counted share ids */
@@ -232,7 +232,7 @@ struct dv_inventory {
     uint32_t n_slots;
     struct dv_arena *scratch; /* for evaluations and for making views */
     struct dv_arena *cel;     /* has the devices as CEL sees them */
-    uint32_t cel_turn;        /* how often it was emptied; counted from 1 */
+    uint32_t cel_version;     /* how often it was emptied; counted from 1 */
     struct dv_buf text;       /* for a key that is looked up, or a content that is hashed */
 };
 

@@ -90,27 +90,27 @@ bool dv_inventory_is_lent(const struct dv_inventory *inventory)
 
 uint64_t dv_inventory_now(const struct dv_inventory *inventory)
 {
-    return inventory->turn;
+    return inventory->version;
 }
 
 bool dv_inventory_has_changed(const struct dv_inventory *inventory, dv_str name, uint64_t since)
 {
     const struct dv_alloc_inventory_node *node;
 
-    if (inventory->turn == since)
+    if (inventory->version == since)
         return false;
     node = dv_map_get(&inventory->nodes, name);
-    if (!node || !node->view || node->turn > since || inventory->shared_turn > since ||
-        inventory->classes_turn > since)
+    if (!node || !node->view || node->version > since || inventory->shared_version > since ||
+        inventory->classes_version > since)
         return true;
     for (size_t i = 0; i < node->view->n_pools; i++) {
         const struct dv_alloc_pool *pool = node->view->pools[i].pool;
 
-        if (pool->slices_turn > since || pool->usage_turn > since)
+        if (pool->slices_version > since || pool->usage_version > since)
             return true;
     }
     for (size_t i = 0; i < node->view->obsolete.n; i++)
-        if (node->view->obsolete.v[i].pool->slices_turn > since)
+        if (node->view->obsolete.v[i].pool->slices_version > since)
             return true;
     return false;
 }

@@ -94,9 +94,9 @@ static struct gathered *gathered_of(struct gathering *gathering, struct dv_alloc
     struct dv_inventory *inventory = gathering->inventory;
     struct gathered *gathered;
 
-    if (pool->seen_turn == inventory->view_turn)
+    if (pool->seen_mark == inventory->view_mark)
         return &gathering->pools.v[pool->seen_at];
-    pool->seen_turn = inventory->view_turn;
+    pool->seen_mark = inventory->view_mark;
     pool->seen_at = gathering->pools.n;
     gathered = dv_vec_add_in(&gathering->pools, gathering->view->arena);
     gathered->pool = pool;
@@ -157,7 +157,7 @@ static bool look_wider(struct gathering *gathering, const struct gathered *gathe
     int64_t n = 0;
 
     pool->looked_wider = true;
-    pool->slices_turn = gathered->pool->slices_turn;
+    pool->slices_version = gathered->pool->slices_version;
     for (struct dv_link *link = all->head.next; link != &all->head; link = link->next) {
         struct dv_inventory_slice *slice = DV_CONTAINER(link, struct dv_inventory_slice, in_pool);
 
@@ -258,7 +258,7 @@ static void finish_pool(struct gathering *gathering, struct gathered *gathered)
 
     if (!is_complete && !look_wider(gathering, gathered, &pool)) {
         *dv_vec_add_in(&gathering->view->obsolete, gathering->view->arena) =
-            (struct dv_alloc_obsolete){gathered->pool, pool.slices_turn};
+            (struct dv_alloc_obsolete){gathered->pool, pool.slices_version};
         return;
     }
     pool.slices = gathered->slices.v;
@@ -333,15 +333,15 @@ static bool is_current(const struct dv_inventory *inventory,
 {
     const struct dv_alloc_node_view *view = own->view;
 
-    if (!view || view->own_turn != own->turn || view->shared_turn != inventory->shared_turn ||
-        !same_labels(view, node))
+    if (!view || view->own_version != own->version ||
+        view->shared_version != inventory->shared_version || !same_labels(view, node))
         return false;
     for (size_t i = 0; i < view->n_pools; i++)
         if (view->pools[i].looked_wider &&
-            view->pools[i].slices_turn != view->pools[i].pool->slices_turn)
+            view->pools[i].slices_version != view->pools[i].pool->slices_version)
             return false;
     for (size_t i = 0; i < view->obsolete.n; i++)
-        if (view->obsolete.v[i].slices_turn != view->obsolete.v[i].pool->slices_turn)
+        if (view->obsolete.v[i].slices_version != view->obsolete.v[i].pool->slices_version)
             return false;
     return true;
 }
@@ -355,14 +355,14 @@ static struct dv_alloc_node_view *make_view(struct dv_inventory *inventory,
 
     view->arena = dv_arena_new();
     view->checks_counters = inventory->features.partitionable_devices;
-    view->own_turn = own->turn;
-    view->shared_turn = inventory->shared_turn;
+    view->own_version = own->version;
+    view->shared_version = inventory->shared_version;
     view->n_labels = node->n_labels;
     view->labels = DV_NEW_ARRAY(view->arena, struct dv_str_entry, node->n_labels);
     for (size_t i = 0; i < node->n_labels; i++)
         view->labels[i] = (struct dv_str_entry){dv_str_copy(node->labels[i].key, view->arena),
                                                 dv_str_copy(node->labels[i].value, view->arena)};
-    inventory->view_turn++;
+    inventory->view_mark++;
     if (!gather(&gathering, &own->slices, &view->err) ||
         !gather(&gathering, &inventory->shared, &view->err))
         return view;
@@ -390,7 +390,7 @@ void dv_inventory_view_work(const struct dv_inventory *inventory, const struct d
     for (size_t i = 0; i < own->view->n_pools; i++) {
         const struct dv_alloc_node_pool *pool = &own->view->pools[i];
 
-        if (pool->n_counters == 0 || pool->usage_turn == pool->pool->usage_turn)
+        if (pool->n_counters == 0 || pool->usage_version == pool->pool->usage_version)
             continue;
         for (size_t j = 0; j < pool->n_slices; j++)
             *n_counted += pool->slices[j]->n_devices;

@@ -30,16 +30,16 @@ size_t dv_inventory_rivals(struct dv_inventory *inventory, dv_str node,
     struct dv_alloc_inventory_node *own = dv_map_get(&inventory->nodes, node);
     size_t n = 0;
 
-    inventory->rival_turn++;
+    inventory->rival_mark++;
     for (struct dv_link *link = own ? own->slices.head.next : NULL;
          link && link != &own->slices.head && n < n_max; link = link->next) {
         const struct dv_inventory_slice *slice =
             DV_CONTAINER(link, struct dv_inventory_slice, in_node);
         struct dv_alloc_pool *pool = slice->pool;
 
-        if (pool->rival_turn == inventory->rival_turn)
+        if (pool->rival_mark == inventory->rival_mark)
             continue; /* this pool was looked at: all its slices have the same rivals */
-        pool->rival_turn = inventory->rival_turn;
+        pool->rival_mark = inventory->rival_mark;
         rivals[n] = (struct dv_alloc_rival){slice, find_other(pool, node)};
         n += rivals[n].other != NULL;
     }

@@ -159,15 +159,15 @@ struct dv_cel_device *dv_alloc_cel_device(const struct dv_api_device *api, dv_st
 struct dv_cel_device *dv_inventory_cel_device(struct dv_inventory *inventory,
                                               struct dv_alloc_device *device)
 {
-    if (device->cel_turn == inventory->cel_turn)
+    if (device->cel_version == inventory->cel_version)
         return device->cel;
     if (dv_arena_used_bytes(inventory->cel) > CEL_BYTES_MAX) {
         dv_arena_reset(inventory->cel);
-        inventory->cel_turn++;
+        inventory->cel_version++;
     }
     device->cel = dv_alloc_cel_device(device->api, device->slice->pool->driver,
                                       inventory->features.list_attributes, inventory->cel);
-    device->cel_turn = inventory->cel_turn;
+    device->cel_version = inventory->cel_version;
     return device->cel;
 }
 

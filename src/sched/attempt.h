@@ -46,12 +46,12 @@ struct dv_sched_offer {
     struct dv_extended extended;
     bool is_known;
     bool is_refused;
-    uint64_t turn; /* the inventory's turn when it was found */
+    uint64_t version; /* the inventory's version when it was found */
 };
 
 struct dv_sched_candidate {
     struct dv_sched_node *node;
-    uint64_t node_turn; /* node->turn when it was looked at */
+    uint64_t node_version; /* node->version when it was looked at */
     struct dv_sched_merit merit;
     struct dv_sched_offer *offer; /* NULL: not asked for yet */
 };
@@ -67,7 +67,7 @@ struct dv_sched_job {
     struct dv_sched_offer *offer; /* the offer that the job searches for */
     size_t n_asked;
     uint64_t cost_max;
-    uint64_t begun; /* the inventory's turn when it began */
+    uint64_t begun; /* the inventory's version when it began */
     struct dv_alloc_result result;
     struct dv_err err;
 };

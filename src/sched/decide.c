@@ -140,13 +140,13 @@ static bool still_holds(struct dv_sched_attempt *attempt, struct dv_sched_candid
 
     if (attempt->crowd->wants)
         dv_affinity_look_around(attempt->sched->affinity, attempt->crowd->wants, attempt->value);
-    if (candidate->node_turn != node->turn || attempt->crowd->wants) {
-        candidate->node_turn = node->turn;
+    if (candidate->node_version != node->version || attempt->crowd->wants) {
+        candidate->node_version = node->version;
         if (!dv_sched_attempt_may_be_on(attempt, node))
             candidate->offer->is_refused = true;
     }
     if (!candidate->offer->is_refused && candidate->offer->result.allocations &&
-        dv_inventory_has_changed(attempt->sched->inventory, node->name, candidate->offer->turn))
+        dv_inventory_has_changed(attempt->sched->inventory, node->name, candidate->offer->version))
         candidate->offer = NULL;
     return candidate->offer && !candidate->offer->is_refused;
 }

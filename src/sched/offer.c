@@ -202,7 +202,7 @@ static void search(struct dv_sched_attempt *attempt, const struct dv_sched_node 
     const struct dv_alloc_options options = {.cost_max = cost_max, .share_id = make_share_id};
 
     sched->numbers.n_allocations++;
-    offer->turn = dv_inventory_now(sched->inventory);
+    offer->version = dv_inventory_now(sched->inventory);
     dv_allocate(sched->inventory, &where, attempt->asked, n_asked, &options, sched->scratch,
                 &offer->result, err);
     dv_sched_spend(sched, offer->result.cost);
@@ -225,7 +225,7 @@ static bool take_answer(struct dv_sched_attempt *attempt, const struct dv_sched_
         return false;
     }
     offer->result = job->result;
-    offer->turn = job->begun;
+    offer->version = job->begun;
     conclude(attempt, node, offer, job->cost_max, &job->err);
     return true;
 }

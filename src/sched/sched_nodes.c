@@ -98,7 +98,7 @@ void dv_sched_node_take(struct dv_sched *sched, struct dv_sched_node *node,
 {
     dv_sched_amounts_read(&sched->amounts, &sched->resources, pod);
     dv_sched_room_take(&node->room, &sched->amounts);
-    node->turn++;
+    node->version++;
     node->n_pods++;
 }
 
@@ -107,7 +107,7 @@ void dv_sched_node_give_back(struct dv_sched *sched, struct dv_sched_node *node,
 {
     dv_sched_amounts_read(&sched->amounts, &sched->resources, pod);
     dv_sched_room_give_back(&node->room, &sched->amounts);
-    node->turn++;
+    node->version++;
     node->n_pods--;
     dv_sched_node_improved(sched, node);
     drop_node(sched, node);
@@ -158,7 +158,7 @@ void dv_sched_node_changed(void *ctx, struct dv_object *old, struct dv_object *n
             take_out(sched, node);
         return;
     }
-    node->turn++;
+    node->version++;
     if (!node->object) {
         sched->shape++;
         node->place = sched->nodes.n;

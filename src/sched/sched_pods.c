@@ -193,7 +193,7 @@ static bool is_owned(const struct dv_object *claim, const struct dv_api_pod *pod
     return false;
 }
 
-/* Adds a claim to those that the pod uses. One that several entries name is used once: found_turn
+/* Adds a claim to those that the pod uses. One that several entries name is used once: found_mark
  * tells that it was met before. */
 static const struct dv_sched_claim *add_claim(struct dv_sched_pod *pod, dv_str name)
 {
@@ -201,9 +201,9 @@ static const struct dv_sched_claim *add_claim(struct dv_sched_pod *pod, dv_str n
         dv_sched_claim(pod->sched, dv_sched_pod_value(pod)->metadata.namespace, name);
     struct dv_sched_pod_claim *use;
 
-    if (claim->found_turn == pod->sched->n_found)
+    if (claim->found_mark == pod->sched->n_found)
         return claim;
-    claim->found_turn = pod->sched->n_found;
+    claim->found_mark = pod->sched->n_found;
     use = &pod->claims[pod->n_claims++];
     *use = (struct dv_sched_pod_claim){.pod = pod, .claim = claim};
     dv_list_push(&claim->users, &use->user);

@@ -46,7 +46,7 @@ struct dv_sched_node {
     size_t place; /* its index in sched->nodes, while the node exists */
     /* The tick at which something last changed that may let a pod fit which did not. */
     uint64_t improved;
-    uint64_t turn;            /* counts changes of the node and of what is taken of it */
+    uint64_t version;         /* counts changes of the node and of what is taken of it */
     struct dv_object *object; /* NULL: there is no such node, but pods are on it */
     struct dv_sched_room room;
     dv_str name;
@@ -107,7 +107,7 @@ struct dv_sched_claim {
     struct dv_object *object;
     uint64_t shown;       /* the version that the view has shown last */
     bool is_told;         /* its users are being told, so the record must stay */
-    uint64_t found_turn;  /* sched->n_found, when a pod last added it: see find_claims */
+    uint64_t found_mark;  /* sched->n_found, when a pod last added it: see find_claims */
     struct dv_list users; /* of struct dv_sched_pod_claim */
     /* What it holds in the inventory: the allocation of `held_by`, or one that was decided on and
      * is not written yet (`assumed`). */

@@ -133,7 +133,7 @@ void dv_sched_attempt_visit(struct dv_sched_attempt *attempt, struct dv_sched_no
         return;
     candidate = dv_vec_add_in(&attempt->candidates, sched->scratch);
     candidate->node = node;
-    candidate->node_turn = node->turn;
+    candidate->node_version = node->version;
     dv_sched_merit(&attempt->value->spec, &sched->amounts, node->object, &node->room,
                    &candidate->merit);
     if (attempt->crowd->wants) {

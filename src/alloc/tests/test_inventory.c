@@ -223,14 +223,14 @@ static void keeps_what_it_found_out_about_a_node(void **state)
     (void)state;
     open_fixture(&f, TWO_NODES);
     assert_int_equal(allocate(&f), DV_ALLOC_DONE);
-    n_views = f.inventory->view_turn;
+    n_views = f.inventory->view_mark;
     hold(&f, "p1", "a");
     assert_int_equal(allocate(&f), DV_ALLOC_DONE);
     assert_str(device_of(&f), "b");
     dv_inventory_remove_slice(f.inventory, f.slices[1]); /* of the other node */
     dv_inventory_set_class(f.inventory, f.world.classes.v[0]);
     assert_int_equal(allocate(&f), DV_ALLOC_DONE);
-    assert_int_equal(f.inventory->view_turn, n_views);
+    assert_int_equal(f.inventory->view_mark, n_views);
     close_fixture(&f);
 }
 
@@ -243,18 +243,18 @@ static void finds_out_anew_what_has_changed(void **state)
     (void)state;
     open_fixture(&f, TWO_NODES);
     assert_int_equal(allocate(&f), DV_ALLOC_DONE);
-    n_views = f.inventory->view_turn;
+    n_views = f.inventory->view_mark;
     dv_inventory_remove_slice(f.inventory, f.slices[0]);
     assert_int_equal(allocate(&f), DV_ALLOC_DONE);
     assert_str(device_of(&f), "z");
-    assert_int_equal(f.inventory->view_turn, n_views + 1);
+    assert_int_equal(f.inventory->view_mark, n_views + 1);
     dv_inventory_remove_slice(f.inventory, f.slices[2]);
     assert_int_equal(allocate(&f), DV_ALLOC_NONE);
-    assert_int_equal(f.inventory->view_turn, n_views + 2);
+    assert_int_equal(f.inventory->view_mark, n_views + 2);
     f.world.node.labels = &label;
     f.world.node.n_labels = 1;
     assert_int_equal(allocate(&f), DV_ALLOC_NONE);
-    assert_int_equal(f.inventory->view_turn, n_views + 3);
+    assert_int_equal(f.inventory->view_mark, n_views + 3);
     close_fixture(&f);
 }
 
