@@ -25,7 +25,8 @@ bool dv_device_allocate_limit(struct dv_device_operation *operation,
 {
     if (!dv_device_operation_is_for_plugins(operation, limit))
         return true;
-    dv_device_operation_hold(operation, dv_device_resource_find(operation->state, limit->resource));
+    dv_device_operation_use_resource(operation,
+                                     dv_device_resource_find(operation->state, limit->resource));
     if (!operation->has_collected)
         /* the number of pods that it collected is not needed */
         (void)dv_device_collect(operation->state);
@@ -36,7 +37,7 @@ bool dv_device_allocate_limit(struct dv_device_operation *operation,
                                         (long long)limit->amount);
     switch (dv_device_choose(operation, limit)) {
     case DV_DEVICE_CHOSE_NOTHING:
-        dv_device_operation_release(operation);
+        dv_device_operation_leave_resource(operation);
         return true;
     case DV_DEVICE_CHOSEN:
         return call_allocate(operation);
@@ -137,7 +138,7 @@ void dv_device_allocate_answered(struct dv_device_operation *operation, dv_str r
         record_taken(operation, first);
         /* the record holds them from here on */
         dv_device_operation_release_taken(operation, false);
-        dv_device_operation_release(operation);
+        dv_device_operation_leave_resource(operation);
         operation->at++;
         dv_device_operation_go_on(operation);
     }

@@ -61,14 +61,14 @@ void dv_device_operation_release_taken(struct dv_device_operation *operation, bo
     dv_vec_clear(&operation->taken);
 }
 
-void dv_device_operation_hold(struct dv_device_operation *operation,
-                              struct dv_device_resource *resource)
+void dv_device_operation_use_resource(struct dv_device_operation *operation,
+                                      struct dv_device_resource *resource)
 {
     operation->resource = resource;
     resource->n_operations++;
 }
 
-void dv_device_operation_release(struct dv_device_operation *operation)
+void dv_device_operation_leave_resource(struct dv_device_operation *operation)
 {
     struct dv_device_resource *resource = operation->resource;
 
@@ -95,7 +95,7 @@ static void end_failed(struct dv_device_operation *operation, enum dv_device_fai
     dv_device_operation_release_taken(operation, stays_taken);
     if (is_strict && !stays_taken)
         dv_device_rebuild_allocated(operation->state);
-    dv_device_operation_release(operation);
+    dv_device_operation_leave_resource(operation);
 }
 
 bool dv_device_operation_fail(struct dv_device_operation *operation, enum dv_device_failure failure,
@@ -264,7 +264,7 @@ void dv_device_operation_free(struct dv_device_operation *operation)
     if (!operation)
         return;
     dv_device_operation_release_taken(operation, false);
-    dv_device_operation_release(operation);
+    dv_device_operation_leave_resource(operation);
     operation->pod->n_operations--;
     dv_device_pod_drop(operation->pod);
     dv_vec_fini(&operation->taken);

@@ -38,10 +38,11 @@ void dv_device_operation_go_on(struct dv_device_operation *operation);
 /* Whether the limit is for a plugin that we know. */
 bool dv_device_operation_is_for_plugins(const struct dv_device_operation *operation,
                                         const struct dv_device_limit *limit);
-void dv_device_operation_hold(struct dv_device_operation *operation,
-                              struct dv_device_resource *resource);
-/* Releases the resource; does nothing without one. */
-void dv_device_operation_release(struct dv_device_operation *operation);
+/* Counts the operation among those of the resource, which stays until it is left. */
+void dv_device_operation_use_resource(struct dv_device_operation *operation,
+                                      struct dv_device_resource *resource);
+/* Counts it no longer; does nothing without a resource. */
+void dv_device_operation_leave_resource(struct dv_device_operation *operation);
 /* Ends the choice: what was taken is held, free, or left taken as in the reference. */
 void dv_device_operation_release_taken(struct dv_device_operation *operation, bool stays_taken);
 /* Sets the step to a call of the plugin with these devices. */

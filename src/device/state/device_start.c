@@ -12,7 +12,7 @@ static void note_unrecorded(struct dv_device_operation *operation)
         !dv_device_held_find(operation->state, operation->pod, operation->request.container,
                              operation->resource))
         operation->needs_allocation = true;
-    dv_device_operation_release(operation);
+    dv_device_operation_leave_resource(operation);
 }
 
 static bool call_pre_start(struct dv_device_operation *operation)
@@ -45,7 +45,8 @@ bool dv_device_pre_start_limit(struct dv_device_operation *operation,
 {
     if (limit->amount == 0 || !dv_device_operation_is_for_plugins(operation, limit))
         return true;
-    dv_device_operation_hold(operation, dv_device_resource_find(operation->state, limit->resource));
+    dv_device_operation_use_resource(operation,
+                                     dv_device_resource_find(operation->state, limit->resource));
     if (operation->resource->n_plugins == 0 && !operation->resource->is_stopped)
         return dv_device_operation_fail(
             operation, DV_DEVICE_FAIL_NO_ENDPOINT,
