@@ -12,7 +12,7 @@
 #include "lease/lease.h"
 #include "lease/manager/leases_state.h"
 #include "loop/loop.h"
-#include "pod/group.h"
+#include "pod/cgroup_members.h"
 #include "pod/process.h"
 #include "policy/policy.h"
 
@@ -31,12 +31,12 @@ static dv_str group_dir(dv_str path, struct dv_arena *arena)
     static const char *const places[] = {"", "unified/", "systemd/"};
 
     for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-        dv_str dir = dv_group_dir(dv_str_printf(arena, "%s%.*s", places[i], DV_FMT(path)), arena);
+        dv_str dir = dv_cgroup_dir(dv_str_printf(arena, "%s%.*s", places[i], DV_FMT(path)), arena);
 
-        if (dv_group_exists(dir, arena))
+        if (dv_cgroup_exists(dir, arena))
             return dir;
     }
-    return dv_group_dir(path, arena);
+    return dv_cgroup_dir(path, arena);
 }
 
 /* The control group of the process, as a path below /sys/fs/cgroup; empty: it is not known. */
@@ -111,8 +111,8 @@ static bool find_group(const struct dv_lease_caller *caller, dv_str cgroup, stru
         dv_str_find_char(cgroup, '\0') < cgroup.n)
         return dv_fail(err, DV_INVALID_ARGUMENT, "owner: \"%.*s\" is no control group",
                        DV_FMT(cgroup));
-    owner->cgroup = dv_str_copy(dv_group_dir(cgroup, arena), arena);
-    if (!dv_group_exists(owner->cgroup, arena))
+    owner->cgroup = dv_str_copy(dv_cgroup_dir(cgroup, arena), arena);
+    if (!dv_cgroup_exists(owner->cgroup, arena))
         return dv_fail(err, DV_INVALID_ARGUMENT, "owner: there is no control group %.*s",
                        DV_FMT(owner->cgroup));
     return may_name_group(caller, owner->cgroup, arena) ||
@@ -143,7 +143,7 @@ static bool find_unit(const struct dv_lease_caller *caller, dv_str unit, struct 
     owner->kind = DV_LEASE_OWNER_UNIT;
     owner->unit = dv_str_copy(unit, arena);
     owner->cgroup = dv_str_copy(dir, arena);
-    return dv_group_exists(dir, arena) ||
+    return dv_cgroup_exists(dir, arena) ||
            dv_fail(err, DV_INVALID_ARGUMENT, "owner: unit %.*s does not run: there is no %.*s",
                    DV_FMT(unit), DV_FMT(dir));
 }
@@ -179,14 +179,14 @@ static bool is_group_over(struct dv_lease *lease, uint64_t now_ms)
     dv_str dir = lease->spec.owner.cgroup;
     bool is_unit = lease->spec.owner.kind == DV_LEASE_OWNER_UNIT;
 
-    if (!dv_group_exists(dir, arena))
+    if (!dv_cgroup_exists(dir, arena))
         return true;
-    if (dv_group_is_used(dir, arena)) {
+    if (dv_cgroup_is_used(dir, arena)) {
         lease->group_was_used = true;
         lease->group_empty_ms = 0;
         return false;
     }
-    lease->group_was_used = lease->group_was_used || dv_group_has_run(dir, arena);
+    lease->group_was_used = lease->group_was_used || dv_cgroup_has_run(dir, arena);
     if (!lease->group_was_used)
         return false;
     if (lease->group_empty_ms == 0)

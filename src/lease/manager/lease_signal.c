@@ -13,7 +13,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "lease/manager/leases_state.h"
-#include "pod/group.h"
+#include "pod/cgroup_members.h"
 #include "pod/process.h"
 
 #define GROUPS_DEPTH_MAX 8u
@@ -51,7 +51,7 @@ static void signal_group(const struct dv_lease *lease, dv_str dir, int signum, u
     dv_str line;
     DIR *open;
 
-    if (dv_group_processes(dir, arena, &text))
+    if (dv_cgroup_processes(dir, arena, &text))
         while (text.n > 0 && dv_str_split(&text, '\n', &line)) {
             uint32_t pid;
 

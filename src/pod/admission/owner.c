@@ -9,7 +9,7 @@
 #include "base/str.h"
 #include "loop/loop.h"
 #include "pod/admission/pods.h"
-#include "pod/group.h"
+#include "pod/cgroup_members.h"
 #include "pod/pod.h"
 #include "pod/process.h"
 
@@ -33,10 +33,10 @@ struct dv_owner {
 bool dv_owner_settle(struct dv_pod_spec *spec, struct dv_arena *arena, struct dv_err *err)
 {
     if (spec->owner_cgroup.n > 0 &&
-        !dv_group_exists(dv_group_dir(spec->owner_cgroup, arena), arena))
+        !dv_cgroup_exists(dv_cgroup_dir(spec->owner_cgroup, arena), arena))
         return dv_fail(err, DV_INVALID_ARGUMENT,
                        "annotation " DV_POD_OWNER_CGROUP ": there is no control group %.*s",
-                       DV_FMT(dv_group_dir(spec->owner_cgroup, arena)));
+                       DV_FMT(dv_cgroup_dir(spec->owner_cgroup, arena)));
     if (spec->owner_pid == 0)
         return true;
     spec->owner_start = dv_process_start(spec->owner_pid, arena);
@@ -126,11 +126,11 @@ static void on_ended(struct dv_process *process)
 /* Whether the control group has had processes and has none now. */
 static bool is_empty_again(struct dv_owner *owner, struct dv_arena *arena)
 {
-    dv_str dir = dv_group_dir(owner->pod->spec.owner_cgroup, arena);
-    bool has_any = dv_group_is_used(dir, arena);
+    dv_str dir = dv_cgroup_dir(owner->pod->spec.owner_cgroup, arena);
+    bool has_any = dv_cgroup_is_used(dir, arena);
 
-    owner->was_used = owner->was_used || has_any || dv_group_has_run(dir, arena);
-    return !dv_group_exists(dir, arena) || (owner->was_used && !has_any);
+    owner->was_used = owner->was_used || has_any || dv_cgroup_has_run(dir, arena);
+    return !dv_cgroup_exists(dir, arena) || (owner->was_used && !has_any);
 }
 
 static void on_look(struct dv_timer *timer)

@@ -1,4 +1,4 @@
-#include "pod/group.h"
+#include "pod/cgroup_members.h"
 
 #include <sys/stat.h>
 
@@ -11,21 +11,21 @@
 #define EVENTS_BYTES_MAX 4096u
 #define PROCS_BYTES_MAX (1u << 20)
 
-dv_str dv_group_dir(dv_str cgroup, struct dv_arena *arena)
+dv_str dv_cgroup_dir(dv_str cgroup, struct dv_arena *arena)
 {
     return dv_str_starts_with(cgroup, DV_STR("/sys/"))
                ? cgroup
                : dv_str_printf(arena, "/sys/fs/cgroup/%.*s", DV_FMT(cgroup));
 }
 
-bool dv_group_exists(dv_str dir, struct dv_arena *arena)
+bool dv_cgroup_exists(dv_str dir, struct dv_arena *arena)
 {
     struct stat st;
 
     return stat(dv_str_to_c(dir, arena), &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-bool dv_group_is_used(dv_str dir, struct dv_arena *arena)
+bool dv_cgroup_is_used(dv_str dir, struct dv_arena *arena)
 {
     dv_str events = dv_str_printf(arena, "%.*s/cgroup.events", DV_FMT(dir));
     dv_str procs = dv_str_printf(arena, "%.*s/cgroup.procs", DV_FMT(dir));
@@ -42,7 +42,7 @@ bool dv_group_is_used(dv_str dir, struct dv_arena *arena)
     return dv_file_read(procs, PROCS_BYTES_MAX, arena, &text, &absent) && dv_str_trim(text).n > 0;
 }
 
-bool dv_group_has_run(dv_str dir, struct dv_arena *arena)
+bool dv_cgroup_has_run(dv_str dir, struct dv_arena *arena)
 {
     const dv_str key = DV_STR("usage_usec ");
     dv_str stat = dv_str_printf(arena, "%.*s/cpu.stat", DV_FMT(dir));
@@ -61,7 +61,7 @@ bool dv_group_has_run(dv_str dir, struct dv_arena *arena)
     return false;
 }
 
-bool dv_group_processes(dv_str dir, struct dv_arena *arena, dv_str *text)
+bool dv_cgroup_processes(dv_str dir, struct dv_arena *arena, dv_str *text)
 {
     dv_str procs = dv_str_printf(arena, "%.*s/cgroup.procs", DV_FMT(dir));
     struct dv_err absent;
