@@ -11,7 +11,6 @@
 #include "cluster/embedded/cluster_operation.h"
 #include "cluster/embedded/cluster_pods.h"
 #include "cluster/embedded/delete.h"
-#include "cluster/embedded/delete_collection.h"
 #include "cluster/embedded/engine.h"
 #include "cluster/embedded/update.h"
 #include "resource/custom.h"

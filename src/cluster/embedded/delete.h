@@ -1,4 +1,5 @@
-/* delete.h - the verb DELETE: at once, with grace, or when the finalizers are gone. */
+/* delete.h - the verbs DELETE (at once, with grace, or when the finalizers are gone) and
+ * DELETE_COLLECTION. */
 #ifndef DV_CLUSTER_DELETE_H
 #define DV_CLUSTER_DELETE_H
 
@@ -24,6 +25,10 @@ bool dv_delete_run(struct dv_cluster_operation *operation);
 /* Like dv_delete_run, for a pod whose status shall say why it is deleted: `value` is a copy of the
  * pod with that reason, and is stored before the pod goes. */
 bool dv_delete_value(struct dv_cluster_operation *operation, void *value);
+
+/* delete_collection.c: deletes the objects that the request selects, each as if it were deleted by
+ * itself. Answers, when all are done, with what the objects were. */
+void dv_delete_collection(struct dv_cluster_operation *operation);
 
 #define DV_FINALIZER_FOREGROUND "foregroundDeletion"
 #define DV_FINALIZER_ORPHAN "orphan"

@@ -1,7 +1,7 @@
 /* delete_collection.c - the verb DELETE_COLLECTION: lists what is selected and deletes each
  * object by an operation of its own, a few hundred at a time. The answer comes when all are done.
  */
-#include "cluster/embedded/delete_collection.h"
+#include "cluster/embedded/delete.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,7 +11,6 @@
 #include "cluster/cluster.h"
 #include "cluster/embedded.h"
 #include "cluster/embedded/cluster_operation.h"
-#include "cluster/embedded/delete.h"
 #include "resource/object_pool.h"
 #include "resource/resource.h"
 #include "resource/status.h"
