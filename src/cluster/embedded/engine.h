@@ -52,7 +52,7 @@ struct dv_rewrite {
     void *ctx;
 };
 
-/* What is to be done for CustomResourceDefinitions: customs/definitions.c. */
+/* What is to be done for CustomResourceDefinitions: definitions.c. */
 struct dv_definitions {
     struct dv_task task;
     struct dv_timer again;
@@ -158,7 +158,7 @@ void dv_watchers_wake(struct dv_embedded *embedded, struct dv_collection *collec
 void dv_watchers_end(struct dv_embedded *embedded);
 void dv_watchers_end_of(struct dv_collection *collection);
 
-/* customs/definitions.c: an object was loaded (false: its kind cannot be made), all were, one has
+/* definitions.c: an object was loaded (false: its kind cannot be made), all were, one has
  * changed; and the end. */
 bool dv_definitions_loaded(struct dv_embedded *embedded, const struct dv_object *object);
 void dv_definitions_start(struct dv_embedded *embedded);
