@@ -12,7 +12,7 @@
 
 /* ---- small things that all parts use ---- */
 
-void life_set_text(dv_str *text, dv_str value)
+void dv_life_set_text(dv_str *text, dv_str value)
 {
     char *copy = NULL;
 
@@ -24,7 +24,7 @@ void life_set_text(dv_str *text, dv_str value)
     *text = (dv_str){copy, value.n};
 }
 
-uint64_t life_hash(dv_str text)
+uint64_t dv_life_hash(dv_str text)
 {
     uint64_t hash = UINT64_C(14695981039346656037); /* FNV-1a */
 
@@ -33,22 +33,22 @@ uint64_t life_hash(dv_str text)
     return hash ? hash : 1;
 }
 
-int64_t life_wall_ms(const struct life_look *look)
+int64_t dv_life_wall_ms(const struct dv_life_looking *look)
 {
     return look->facts->now.seconds * 1000 + look->facts->now.nanos / 1000000;
 }
 
-void life_look_at(struct life_look *look, uint64_t ms)
+void dv_life_look_at(struct dv_life_looking *look, uint64_t ms)
 {
     look->again_ms = dv_u64_min(look->again_ms, ms);
 }
 
-uint64_t life_stretch(const struct life_look *look, uint64_t ms)
+uint64_t dv_life_stretch(const struct dv_life_looking *look, uint64_t ms)
 {
-    return ms + ((ms * LIFE_STRETCH_PER_MILLE / 1000 * look->facts->random) >> 32);
+    return ms + ((ms * DV_LIFE_STRETCH_PER_MILLE / 1000 * look->facts->random) >> 32);
 }
 
-const struct life_member *life_member_find(const struct dv_life *life, dv_str name)
+const struct dv_life_member *dv_life_member_find(const struct dv_life *life, dv_str name)
 {
     for (size_t i = 0; i < life->members.n; i++)
         if (dv_str_eq(life->members.v[i].name, name))
@@ -56,31 +56,31 @@ const struct life_member *life_member_find(const struct dv_life *life, dv_str na
     return NULL;
 }
 
-struct life_member *life_member(struct dv_life *life, dv_str name)
+struct dv_life_member *dv_life_member(struct dv_life *life, dv_str name)
 {
-    struct life_member *member;
+    struct dv_life_member *member;
 
     for (size_t i = 0; i < life->members.n; i++)
         if (dv_str_eq(life->members.v[i].name, name))
             return &life->members.v[i];
     member = dv_vec_add(&life->members);
-    life_set_text(&member->name, name);
+    dv_life_set_text(&member->name, name);
     return member;
 }
 
-const struct dv_api_container *life_spec(const struct life_look *look, dv_str name,
-                                         enum dv_workload_kind *kind)
+const struct dv_api_container *dv_life_spec(const struct dv_life_looking *look, dv_str name,
+                                            enum dv_workload_kind *kind)
 {
     return look->pod ? dv_workload_container(look->pod, name, kind) : NULL;
 }
 
-dv_str life_pod_text(const struct life_look *look)
+dv_str dv_life_pod_text(const struct dv_life_looking *look)
 {
     return dv_str_printf(look->arena, "%.*s_%.*s(%.*s)", DV_FMT(look->pod->metadata.name),
                          DV_FMT(look->pod->metadata.namespace), DV_FMT(look->facts->uid));
 }
 
-static dv_str field_path(const struct life_look *look, dv_str container)
+static dv_str field_path(const struct dv_life_looking *look, dv_str container)
 {
     static const char *const lists[] = {
         [DV_WORKLOAD_INIT] = "initContainers",
@@ -92,13 +92,13 @@ static dv_str field_path(const struct life_look *look, dv_str container)
 
     if (container.n == 0)
         return DV_STR_NONE;
-    if (!life_spec(look, container, &kind)) /* the pod is not known: most are regular ones */
+    if (!dv_life_spec(look, container, &kind)) /* the pod is not known: most are regular ones */
         kind = DV_WORKLOAD_REGULAR;
     return dv_str_printf(look->arena, "spec.%s{%.*s}", lists[kind], DV_FMT(container));
 }
 
-void life_note(struct life_look *look, bool is_warning, const char *reason, dv_str container,
-               const char *fmt, ...)
+void dv_life_add_note(struct dv_life_looking *look, bool is_warning, const char *reason,
+                      dv_str container, const char *fmt, ...)
 {
     struct dv_life_note *note = dv_vec_add_in(&look->notes, look->arena);
     struct dv_buf text;
@@ -129,11 +129,11 @@ void dv_life_free(struct dv_life *life)
     if (!life)
         return;
     for (size_t i = 0; i < life->members.n; i++) {
-        struct life_member *member = &life->members.v[i];
+        struct dv_life_member *member = &life->members.v[i];
 
-        life_set_text(&member->name, DV_STR_NONE);
-        life_set_text(&member->message, DV_STR_NONE);
-        life_set_text(&member->pull_error, DV_STR_NONE);
+        dv_life_set_text(&member->name, DV_STR_NONE);
+        dv_life_set_text(&member->message, DV_STR_NONE);
+        dv_life_set_text(&member->pull_error, DV_STR_NONE);
         free(member->probes);
     }
     dv_vec_fini(&life->members);
@@ -142,11 +142,11 @@ void dv_life_free(struct dv_life *life)
     dv_vec_fini(&life->pending);
     dv_vec_fini(&life->seen);
     dv_vec_fini(&life->ips);
-    life_sync_free(life->sync);
-    life_ending_free(life->ending);
+    dv_life_sync_free(life->sync);
+    dv_life_ending_free(life->ending);
     dv_arena_free(life->status_arena);
-    life_set_text(&life->held_reason, DV_STR_NONE);
-    life_set_text(&life->held_message, DV_STR_NONE);
+    dv_life_set_text(&life->held_reason, DV_STR_NONE);
+    dv_life_set_text(&life->held_message, DV_STR_NONE);
     free(life);
 }
 
@@ -171,9 +171,9 @@ static uint64_t devices_hash(const struct dv_life_facts *facts)
             const struct dv_api_resource_status *status = &facts->devices[i].v[j];
 
             for (size_t k = 0; k < status->n_resources; k++)
-                hash = hash * 31 + life_hash(status->resources[k].resource_id) +
-                       life_hash(status->resources[k].health) * 7 +
-                       life_hash(status->resources[k].message) * 13;
+                hash = hash * 31 + dv_life_hash(status->resources[k].resource_id) +
+                       dv_life_hash(status->resources[k].health) * 7 +
+                       dv_life_hash(status->resources[k].message) * 13;
         }
     return hash;
 }
@@ -190,23 +190,23 @@ static uint64_t object_hash(const struct dv_life_facts *facts)
         for (size_t j = 0; j < pod->status.n_conditions; j++)
             if (dv_str_eq(pod->status.conditions[j].type,
                           pod->spec.readiness_gates[i].condition_type))
-                hash = hash * 31 + life_hash(pod->status.conditions[j].status);
+                hash = hash * 31 + dv_life_hash(pod->status.conditions[j].status);
     for (size_t i = 0; i < pod->spec.n_containers; i++) /* static pods have no generation */
-        hash = hash * 31 + life_hash(pod->spec.containers[i].image);
+        hash = hash * 31 + dv_life_hash(pod->spec.containers[i].image);
     return (hash * 31 + pod->spec.n_ephemeral_containers) * 31 + devices_hash(facts);
 }
 
 /* Whether the pod is to end, whatever its containers do. */
-static bool must_end(const struct life_look *look)
+static bool must_end(const struct dv_life_looking *look)
 {
     const struct dv_life_facts *facts = look->facts;
 
     return !look->pod || facts->has_vanished || facts->eviction_reason.n > 0 ||
-           life_is_deleted(look->pod) || life_phase_is_terminal(life_phase_before(look));
+           dv_life_is_deleted(look->pod) || dv_life_phase_is_terminal(dv_life_phase_before(look));
 }
 
 /* Whether activeDeadlineSeconds have passed since the last sync; else it is looked at again. */
-static bool is_overdue(struct life_look *look)
+static bool is_overdue(struct dv_life_looking *look)
 {
     const int64_t *deadline_s = look->pod->spec.active_deadline_seconds;
     const struct dv_api_pod_status *status = dv_life_status(look->life);
@@ -215,11 +215,11 @@ static bool is_overdue(struct life_look *look)
         return false;
     if (look->facts->now.seconds - status->start_time.seconds >= *deadline_s)
         return true;
-    life_look_at(look, look->facts->now_ms + LIFE_DEADLINE_LOOK_MS);
+    dv_life_look_at(look, look->facts->now_ms + DV_LIFE_DEADLINE_LOOK_MS);
     return false;
 }
 
-static bool is_sync_due(struct life_look *look)
+static bool is_sync_due(struct dv_life_looking *look)
 {
     struct dv_life *life = look->life;
     const struct dv_life_facts *facts = look->facts;
@@ -227,27 +227,27 @@ static bool is_sync_due(struct life_look *look)
     if (facts->view_ms == 0 || facts->view_ms <= life->view_after_ms)
         return false;
     if (!life->has_begun || life->wants_sync || life->seen_object != object_hash(facts) ||
-        facts->now_ms >= life->next_sync_ms || life_has_news(life, &facts->view) ||
+        facts->now_ms >= life->next_sync_ms || dv_life_has_news(life, &facts->view) ||
         is_overdue(look))
         return true;
-    life_look_at(look, life->next_sync_ms);
+    dv_life_look_at(look, life->next_sync_ms);
     return false;
 }
 
 /* The network is missing, or something else that is no fault of the pod. */
-static bool is_held_up(struct life_look *look)
+static bool is_held_up(struct dv_life_looking *look)
 {
     const struct dv_life_facts *facts = look->facts;
 
     if (facts->network_problem.n == 0 || look->pod->spec.host_network)
         return false;
-    life_note(look, true, "NetworkNotReady", DV_STR_NONE, "network is not ready: %.*s",
-              DV_FMT(facts->network_problem));
-    look->life->next_sync_ms = facts->now_ms + life_stretch(look, LIFE_NETWORK_RETRY_MS);
+    dv_life_add_note(look, true, "NetworkNotReady", DV_STR_NONE, "network is not ready: %.*s",
+                     DV_FMT(facts->network_problem));
+    look->life->next_sync_ms = facts->now_ms + dv_life_stretch(look, DV_LIFE_NETWORK_RETRY_MS);
     return true;
 }
 
-static void begin_sync(struct life_look *look)
+static void begin_sync(struct dv_life_looking *look)
 {
     struct dv_life *life = look->life;
     const struct dv_life_facts *facts = look->facts;
@@ -255,41 +255,41 @@ static void begin_sync(struct life_look *look)
     life->has_begun = true;
     life->wants_sync = false;
     life->seen_object = object_hash(facts);
-    life_see(life, &facts->view);
-    if (life_phase_is_terminal(life_publish(look, LIFE_RECKON_ALIVE))) {
-        life_end_begin(look);
+    dv_life_see(life, &facts->view);
+    if (dv_life_phase_is_terminal(dv_life_publish(look, DV_LIFE_RECKON_ALIVE))) {
+        dv_life_end_begin(look);
         return;
     }
-    life_collect(look);
+    dv_life_collect(look);
     if (!is_held_up(look))
-        life_sync_begin(look);
+        dv_life_sync_begin(look);
 }
 
-static void look_syncing(struct life_look *look)
+static void look_syncing(struct dv_life_looking *look)
 {
     struct dv_life *life = look->life;
 
     if (life->sync) {
         if (must_end(look) && !life->is_ending) {
             life->is_ending = true;
-            life_sync_cancel(look);
+            dv_life_sync_cancel(look);
         }
-        life_sync_go(look);
+        dv_life_sync_go(look);
     }
     if (life->sync)
         return;
     if (must_end(look)) {
         if (look->facts->view_ms != 0 && look->facts->view_ms > life->view_after_ms)
-            life_end_begin(look);
+            dv_life_end_begin(look);
         return;
     }
     if (!is_sync_due(look))
         return;
     begin_sync(look);
     if (life->sync)
-        life_sync_go(look);
+        dv_life_sync_go(look);
     else if (life->stage == DV_LIFE_SYNCING)
-        life_look_at(look, life->next_sync_ms);
+        dv_life_look_at(look, life->next_sync_ms);
 }
 
 static bool is_empty(const struct dv_life_view *view)
@@ -297,7 +297,7 @@ static bool is_empty(const struct dv_life_view *view)
     return view->n_containers == 0 && view->n_sandboxes == 0;
 }
 
-static void look_finished(struct life_look *look)
+static void look_finished(struct dv_life_looking *look)
 {
     const struct dv_life_facts *facts = look->facts;
     struct dv_life *life = look->life;
@@ -307,15 +307,15 @@ static void look_finished(struct life_look *look)
     if ((!look->pod || facts->has_vanished) && is_empty(&facts->view))
         life->stage = DV_LIFE_GONE;
     else if (facts->now_ms < life->next_removal_ms)
-        life_look_at(look, life->next_removal_ms);
+        dv_life_look_at(look, life->next_removal_ms);
     else
-        life_collect(look);
+        dv_life_collect(look);
 }
 
 void dv_life_look(struct dv_life *life, const struct dv_life_facts *facts, struct dv_arena *arena,
                   struct dv_life_orders *orders)
 {
-    struct life_look look = {
+    struct dv_life_looking look = {
         .life = life,
         .facts = facts,
         .pod = facts->pod,
@@ -324,12 +324,12 @@ void dv_life_look(struct dv_life *life, const struct dv_life_facts *facts, struc
     };
 
     if (look.pod && life->has_begun && life->stage < DV_LIFE_TERMINATED && facts->view_ms != 0)
-        life_probe_go(&look);
+        dv_life_probe_go(&look);
     if (life->stage == DV_LIFE_SYNCING)
         look_syncing(&look);
     if (life->ending)
-        life_end_go(&look);
-    life_drop_results(&look);
+        dv_life_end_go(&look);
+    dv_life_drop_results(&look);
     if (life->stage == DV_LIFE_FINISHED && !life->ending)
         look_finished(&look);
     *orders = (struct dv_life_orders){

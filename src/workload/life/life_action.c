@@ -4,29 +4,30 @@
 #include "base/arena.h"
 #include "workload/life/life_state.h"
 
-struct dv_life_action *life_begin(struct life_look *look, enum dv_life_action_kind kind, dv_str id)
+struct dv_life_action *dv_life_begin(struct dv_life_looking *look, enum dv_life_action_kind kind,
+                                     dv_str id)
 {
     struct dv_life *life = look->life;
     struct dv_life_action *action = dv_vec_add_in(&look->actions, look->arena);
-    struct life_pending *pending = dv_vec_add(&life->pending);
+    struct dv_life_pending *pending = dv_vec_add(&life->pending);
 
     if (++life->last_action == 0)
         life->last_action = 1;
     action->kind = pending->kind = kind;
     action->id_of_action = pending->id = life->last_action;
     action->id = dv_str_copy(id, look->arena);
-    pending->subject = life_hash(id);
+    pending->subject = dv_life_hash(id);
     return action;
 }
 
-void life_for_container(struct life_look *look, struct dv_life_action *action, dv_str name)
+void dv_life_for_container(struct dv_life_looking *look, struct dv_life_action *action, dv_str name)
 {
     action->container = dv_str_copy(name, look->arena);
     action->container_kind = DV_WORKLOAD_REGULAR;
-    action->spec = life_spec(look, name, &action->container_kind);
+    action->spec = dv_life_spec(look, name, &action->container_kind);
 }
 
-struct dv_strs life_copy_strs(struct dv_strs from, struct dv_arena *arena)
+struct dv_strs dv_life_copy_strs(struct dv_strs from, struct dv_arena *arena)
 {
     struct dv_strs copy = {DV_NEW_ARRAY(arena, dv_str, from.n), from.n};
 
@@ -35,7 +36,7 @@ struct dv_strs life_copy_strs(struct dv_strs from, struct dv_arena *arena)
     return copy;
 }
 
-static struct life_pending *find_pending(const struct dv_life *life, uint32_t id)
+static struct dv_life_pending *find_pending(const struct dv_life *life, uint32_t id)
 {
     for (size_t i = 0; i < life->pending.n; i++)
         if (life->pending.v[i].id == id)
@@ -43,16 +44,16 @@ static struct life_pending *find_pending(const struct dv_life *life, uint32_t id
     return NULL;
 }
 
-const struct dv_life_result *life_result(struct dv_life *life, uint32_t id)
+const struct dv_life_result *dv_life_result_of(struct dv_life *life, uint32_t id)
 {
-    const struct life_pending *pending = find_pending(life, id);
+    const struct dv_life_pending *pending = find_pending(life, id);
 
     return pending && pending->is_done ? &pending->result : NULL;
 }
 
-void life_forget(struct dv_life *life, uint32_t id)
+void dv_life_forget(struct dv_life *life, uint32_t id)
 {
-    struct life_pending *pending = find_pending(life, id);
+    struct dv_life_pending *pending = find_pending(life, id);
     size_t i;
 
     if (!pending)
@@ -66,29 +67,30 @@ void life_forget(struct dv_life *life, uint32_t id)
 
 /* ---- the actions of a step ---- */
 
-struct dv_life_action *life_actions_begin(struct life_look *look, struct life_actions *actions,
-                                          struct dv_arena *arena, enum dv_life_action_kind kind,
-                                          dv_str id)
+struct dv_life_action *dv_life_actions_begin(struct dv_life_looking *look,
+                                             struct dv_life_actions *actions,
+                                             struct dv_arena *arena, enum dv_life_action_kind kind,
+                                             dv_str id)
 {
-    struct dv_life_action *action = life_begin(look, kind, id);
+    struct dv_life_action *action = dv_life_begin(look, kind, id);
 
     *dv_vec_add_in(&actions->ids, arena) = action->id_of_action;
     return action;
 }
 
-bool life_actions_have_ended(struct dv_life *life, const struct life_actions *actions)
+bool dv_life_actions_have_ended(struct dv_life *life, const struct dv_life_actions *actions)
 {
     for (size_t i = 0; i < actions->ids.n; i++)
-        if (!life_result(life, actions->ids.v[i]))
+        if (!dv_life_result_of(life, actions->ids.v[i]))
             return false;
     return true;
 }
 
-const struct dv_life_result *life_actions_failure(struct dv_life *life,
-                                                  const struct life_actions *actions)
+const struct dv_life_result *dv_life_actions_failure(struct dv_life *life,
+                                                     const struct dv_life_actions *actions)
 {
     for (size_t i = 0; i < actions->ids.n; i++) {
-        const struct dv_life_result *result = life_result(life, actions->ids.v[i]);
+        const struct dv_life_result *result = dv_life_result_of(life, actions->ids.v[i]);
 
         if (result && result->has_failed)
             return result;
@@ -96,26 +98,26 @@ const struct dv_life_result *life_actions_failure(struct dv_life *life,
     return NULL;
 }
 
-void life_actions_forget(struct dv_life *life, struct life_actions *actions)
+void dv_life_actions_forget(struct dv_life *life, struct dv_life_actions *actions)
 {
     for (size_t i = 0; i < actions->ids.n; i++)
-        life_forget(life, actions->ids.v[i]);
+        dv_life_forget(life, actions->ids.v[i]);
     dv_vec_clear(&actions->ids);
 }
 
 /* ---- what is under way ---- */
 
-bool life_is_pending(const struct dv_life *life, enum dv_life_action_kind kind, dv_str id)
+bool dv_life_is_pending(const struct dv_life *life, enum dv_life_action_kind kind, dv_str id)
 {
     for (size_t i = 0; i < life->pending.n; i++)
-        if (life->pending.v[i].kind == kind && life->pending.v[i].subject == life_hash(id))
+        if (life->pending.v[i].kind == kind && life->pending.v[i].subject == dv_life_hash(id))
             return true;
     return false;
 }
 
-void life_cancel(struct life_look *look, uint32_t id)
+void dv_life_cancel(struct dv_life_looking *look, uint32_t id)
 {
-    struct life_pending *pending = find_pending(look->life, id);
+    struct dv_life_pending *pending = find_pending(look->life, id);
 
     if (!pending || pending->is_cancelled || pending->is_done)
         return;
@@ -125,7 +127,7 @@ void life_cancel(struct life_look *look, uint32_t id)
 
 void dv_life_done(struct dv_life *life, uint32_t id_of_action, const struct dv_life_result *result)
 {
-    struct life_pending *pending = find_pending(life, id_of_action);
+    struct dv_life_pending *pending = find_pending(life, id_of_action);
     size_t n = result->error.n + result->reason.n + result->id.n + result->output.n;
     struct dv_life_result *kept;
     char *at;
@@ -150,7 +152,7 @@ void dv_life_done(struct dv_life *life, uint32_t id_of_action, const struct dv_l
 
 /* What the view shows was there before the removal, and what could not be removed is not tried
  * again at once: either would have the runtime asked without end. */
-static void note_removal(struct life_look *look, const struct dv_life_result *result)
+static void note_removal(struct dv_life_looking *look, const struct dv_life_result *result)
 {
     struct dv_life *life = look->life;
 
@@ -158,10 +160,10 @@ static void note_removal(struct life_look *look, const struct dv_life_result *re
         return; /* the next sync removes what is left */
     life->view_after_ms = look->facts->now_ms;
     if (result->has_failed)
-        life->next_removal_ms = look->facts->now_ms + life_stretch(look, LIFE_RETRY_MS);
+        life->next_removal_ms = look->facts->now_ms + dv_life_stretch(look, DV_LIFE_RETRY_MS);
 }
 
-void life_drop_results(struct life_look *look)
+void dv_life_drop_results(struct dv_life_looking *look)
 {
     struct dv_life *life = look->life;
 
@@ -175,6 +177,6 @@ void life_drop_results(struct life_look *look)
             continue;
         if (is_removal)
             note_removal(look, &life->pending.v[i].result);
-        life_forget(life, life->pending.v[i].id);
+        dv_life_forget(life, life->pending.v[i].id);
     }
 }

@@ -40,7 +40,7 @@ struct saying {
     dv_str message;
 };
 
-static void set(const struct life_reckoning *reckoning, const char *type, struct saying saying)
+static void set(const struct dv_life_reckoning *reckoning, const char *type, struct saying saying)
 {
     struct dv_api_pod_status *status = reckoning->status;
     dv_str name = dv_str_from_c(type);
@@ -71,7 +71,7 @@ static void add_name(struct dv_buf *names, dv_str name)
     dv_buf_add(names, name);
 }
 
-static struct saying not_yet(const struct life_reckoning *reckoning, const char *reason,
+static struct saying not_yet(const struct dv_life_reckoning *reckoning, const char *reason,
                              const char *what, struct dv_buf *names)
 {
     struct saying saying = {0};
@@ -94,13 +94,13 @@ static bool has_started_ever(const struct dv_api_container_status *status)
     return status->state.running || status->state.terminated || status->last_state.terminated;
 }
 
-static struct saying initialized(const struct life_reckoning *reckoning)
+static struct saying initialized(const struct dv_life_reckoning *reckoning)
 {
     const struct dv_api_pod *pod = reckoning->look->pod;
     const struct dv_api_pod_status *status = reckoning->status;
     struct dv_buf names;
 
-    if (reckoning->phase == LIFE_SUCCEEDED)
+    if (reckoning->phase == DV_LIFE_PHASE_SUCCEEDED)
         return (struct saying){.is_true = true, .reason = DV_STR("PodCompleted")};
     for (size_t i = 0; i < status->n_container_statuses && pod->spec.n_init_containers > 0; i++)
         if (has_started_ever(&status->container_statuses[i]))
@@ -108,7 +108,7 @@ static struct saying initialized(const struct life_reckoning *reckoning)
     dv_buf_init(&names, NAMES_BYTES_MAX);
     for (size_t i = 0; i < status->n_init_container_statuses; i++) {
         const struct dv_api_container_status *init = &status->init_container_statuses[i];
-        bool is_done = life_is_sidecar(&pod->spec.init_containers[i])
+        bool is_done = dv_life_is_sidecar(&pod->spec.init_containers[i])
                            ? init->started && *init->started && init->ready
                            : init->ready;
 
@@ -127,18 +127,19 @@ static const struct dv_api_container_status *status_of(const struct dv_api_pod_s
     return NULL;
 }
 
-static struct saying containers_ready(const struct life_reckoning *reckoning)
+static struct saying containers_ready(const struct dv_life_reckoning *reckoning)
 {
     const struct dv_api_pod *pod = reckoning->look->pod;
     const struct dv_api_pod_status *status = reckoning->status;
     struct dv_buf names;
 
-    if (life_phase_is_terminal(reckoning->phase))
-        return (struct saying){.reason = reckoning->phase == LIFE_FAILED ? DV_STR("PodFailed")
-                                                                         : DV_STR("PodCompleted")};
+    if (dv_life_phase_is_terminal(reckoning->phase))
+        return (struct saying){.reason = reckoning->phase == DV_LIFE_PHASE_FAILED
+                                             ? DV_STR("PodFailed")
+                                             : DV_STR("PodCompleted")};
     dv_buf_init(&names, NAMES_BYTES_MAX);
     for (size_t i = 0; i < status->n_init_container_statuses; i++)
-        if (life_is_sidecar(&pod->spec.init_containers[i]) &&
+        if (dv_life_is_sidecar(&pod->spec.init_containers[i]) &&
             !status->init_container_statuses[i].ready)
             add_name(&names, status->init_container_statuses[i].name);
     for (size_t i = 0; i < pod->spec.n_containers; i++) {
@@ -152,7 +153,7 @@ static struct saying containers_ready(const struct life_reckoning *reckoning)
 }
 
 /* Ready is what the containers are, and what others have to say. */
-static struct saying ready(const struct life_reckoning *reckoning, struct saying containers)
+static struct saying ready(const struct dv_life_reckoning *reckoning, struct saying containers)
 {
     const struct dv_api_pod *pod = reckoning->look->pod;
     struct dv_api_pod_status *status = reckoning->status;
@@ -187,7 +188,7 @@ static struct saying ready(const struct life_reckoning *reckoning, struct saying
     return containers;
 }
 
-void life_reckon_ready(const struct life_reckoning *reckoning)
+void dv_life_reckon_ready(const struct dv_life_reckoning *reckoning)
 {
     struct saying containers = containers_ready(reckoning);
 
@@ -195,21 +196,21 @@ void life_reckon_ready(const struct life_reckoning *reckoning)
     set(reckoning, "ContainersReady", containers);
 }
 
-static struct saying resetting(const struct life_reckoning *reckoning)
+static struct saying resetting(const struct dv_life_reckoning *reckoning)
 {
-    const struct life_look *look = reckoning->look;
+    const struct dv_life_looking *look = reckoning->look;
 
-    if (reckoning->reckon == LIFE_RECKON_STOPPED ||
-        !life_wants_reset(look->pod, &look->facts->view))
+    if (reckoning->reckon == DV_LIFE_RECKON_STOPPED ||
+        !dv_life_wants_reset(look->pod, &look->facts->view))
         return (struct saying){0};
     return (struct saying){.is_true = true,
                            .reason = DV_STR("RestartAllContainersStarted"),
                            .message = DV_STR("container exited with restart policy rule")};
 }
 
-void life_reckon_conditions(const struct life_reckoning *reckoning)
+void dv_life_reckon_conditions(const struct dv_life_reckoning *reckoning)
 {
-    const struct life_look *look = reckoning->look;
+    const struct dv_life_looking *look = reckoning->look;
     const struct dv_api_pod_status *api = &look->pod->status;
     struct dv_api_pod_status *status = reckoning->status;
     uint32_t attempt;
@@ -223,10 +224,10 @@ void life_reckon_conditions(const struct life_reckoning *reckoning)
             status->conditions[status->n_conditions++] = api->conditions[i];
     set(reckoning, "PodReadyToStartContainers",
         (struct saying){.is_true =
-                            !life_needs_sandbox(look->pod, &look->facts->view, &attempt, &id)});
+                            !dv_life_needs_sandbox(look->pod, &look->facts->view, &attempt, &id)});
     set(reckoning, "Initialized", initialized(reckoning));
-    life_reckon_ready(reckoning);
+    dv_life_reckon_ready(reckoning);
     set(reckoning, "PodScheduled", (struct saying){.is_true = true});
-    if (life_has_reset_rules(look->pod))
+    if (dv_life_has_reset_rules(look->pod))
         set(reckoning, "AllContainersRestarting", resetting(reckoning));
 }

@@ -17,47 +17,48 @@ enum end_step {
     END_N_STEPS,
 };
 
-struct life_ending {
+struct dv_life_ending {
     struct dv_arena *arena;
     enum end_step step;
     bool has_entered;
     uint64_t retry_ms; /* 0: now */
-    struct life_kills kills;
-    struct life_actions actions; /* of this step */
+    struct dv_life_kills kills;
+    struct dv_life_actions actions; /* of this step */
 };
 
-static void begin(struct life_look *look, struct life_ending *ending, enum dv_life_action_kind kind,
-                  dv_str id)
+static void begin(struct dv_life_looking *look, struct dv_life_ending *ending,
+                  enum dv_life_action_kind kind, dv_str id)
 {
-    (void)life_actions_begin(look, &ending->actions, ending->arena, kind, id);
+    (void)dv_life_actions_begin(look, &ending->actions, ending->arena, kind, id);
 }
 
 /* Begins the step again after a pause, with a new view. */
-static enum life_go again(struct life_look *look, struct life_ending *ending, enum end_step step)
+static enum dv_life_go again(struct dv_life_looking *look, struct dv_life_ending *ending,
+                             enum end_step step)
 {
-    life_actions_forget(look->life, &ending->actions);
+    dv_life_actions_forget(look->life, &ending->actions);
     ending->step = step;
     ending->has_entered = false;
-    ending->kills = (struct life_kills){0};
-    ending->retry_ms = look->facts->now_ms + life_stretch(look, LIFE_RETRY_MS);
+    ending->kills = (struct dv_life_kills){0};
+    ending->retry_ms = look->facts->now_ms + dv_life_stretch(look, DV_LIFE_RETRY_MS);
     look->life->view_after_ms = look->facts->now_ms;
-    life_look_at(look, ending->retry_ms);
-    return LIFE_WAIT;
+    dv_life_look_at(look, ending->retry_ms);
+    return DV_LIFE_WAIT;
 }
 
-static enum life_go fail_kill(struct life_look *look, struct life_ending *ending, const char *what,
-                              dv_str name, dv_str error)
+static enum dv_life_go fail_kill(struct dv_life_looking *look, struct dv_life_ending *ending,
+                                 const char *what, dv_str name, dv_str error)
 {
-    life_note(look, true, "FailedKillPod", DV_STR_NONE,
-              "error killing pod: failed to \"%s\" for \"%.*s\" with %sError: \"%.*s\"", what,
-              DV_FMT(name), what, DV_FMT(error));
+    dv_life_add_note(look, true, "FailedKillPod", DV_STR_NONE,
+                     "error killing pod: failed to \"%s\" for \"%.*s\" with %sError: \"%.*s\"",
+                     what, DV_FMT(name), what, DV_FMT(error));
     return again(look, ending, END_KILL);
 }
 
 /* ---- steps ---- */
 
 /* How long containers get; it can only shrink. */
-static int64_t grace_s(struct life_look *look)
+static int64_t grace_s(struct dv_life_looking *look)
 {
     const struct dv_api_pod *pod = look->pod;
     int64_t grace = look->life->grace_s;
@@ -65,7 +66,7 @@ static int64_t grace_s(struct life_look *look)
 
     if (!pod)
         return 1; /* as for what is deleted by force; StopContainer has the least that there is */
-    if (life_is_forced(look))
+    if (dv_life_is_forced(look))
         asked = 1; /* deleted by force: there is nobody to wait for */
     else if (pod->metadata.deletion_grace_period_seconds)
         asked = *pod->metadata.deletion_grace_period_seconds;
@@ -81,38 +82,39 @@ static int64_t grace_s(struct life_look *look)
 
 /* Begins anew when the pod is deleted by force meanwhile. A shorter grace alone changes nothing, as
  * with the reference; but nobody could end containers any more whose object is gone. */
-static void hurry(struct life_look *look, struct life_ending *ending)
+static void hurry(struct dv_life_looking *look, struct dv_life_ending *ending)
 {
     int64_t before_s = look->life->grace_s;
 
-    if (!ending->has_entered || !life_is_forced(look) || grace_s(look) >= before_s)
+    if (!ending->has_entered || !dv_life_is_forced(look) || grace_s(look) >= before_s)
         return;
-    life_kill_cancel(look, &ending->kills);
+    dv_life_kill_cancel(look, &ending->kills);
     ending->has_entered = false;
 }
 
-static enum life_go kill(struct life_look *look, struct life_ending *ending)
+static enum dv_life_go kill(struct dv_life_looking *look, struct dv_life_ending *ending)
 {
-    const struct life_kill *failed;
+    const struct dv_life_kill *failed;
 
     hurry(look, ending);
     if (!ending->has_entered) {
         if (look->facts->view_ms <= look->life->view_after_ms)
-            return LIFE_WAIT;
+            return DV_LIFE_WAIT;
         ending->has_entered = true;
         if (look->pod)
-            (void)life_publish(look, LIFE_RECKON_ALIVE);
-        life_kill_all(look->pod, &look->facts->view, grace_s(look), ending->arena, &ending->kills);
+            (void)dv_life_publish(look, DV_LIFE_RECKON_ALIVE);
+        dv_life_kill_all(look->pod, &look->facts->view, grace_s(look), ending->arena,
+                         &ending->kills);
     }
-    if (life_kill_step(look, &ending->kills, ending->arena) == LIFE_WAIT)
-        return LIFE_WAIT;
-    failed = life_kill_failed(&ending->kills);
+    if (dv_life_kill_step(look, &ending->kills, ending->arena) == DV_LIFE_WAIT)
+        return DV_LIFE_WAIT;
+    failed = dv_life_kill_failed(&ending->kills);
     if (failed)
         return fail_kill(look, ending, "KillContainer", failed->name, failed->error);
-    return LIFE_NEXT;
+    return DV_LIFE_NEXT;
 }
 
-static enum life_go stop_sandboxes(struct life_look *look, struct life_ending *ending)
+static enum dv_life_go stop_sandboxes(struct dv_life_looking *look, struct dv_life_ending *ending)
 {
     const struct dv_life_view *view = &look->facts->view;
     const struct dv_life_result *result;
@@ -122,81 +124,81 @@ static enum life_go stop_sandboxes(struct life_look *look, struct life_ending *e
         for (size_t i = 0; i < view->n_sandboxes; i++)
             begin(look, ending, DV_LIFE_STOP_SANDBOX, view->sandboxes[i].id);
     }
-    if (!life_actions_have_ended(look->life, &ending->actions))
-        return LIFE_WAIT;
-    result = life_actions_failure(look->life, &ending->actions);
+    if (!dv_life_actions_have_ended(look->life, &ending->actions))
+        return DV_LIFE_WAIT;
+    result = dv_life_actions_failure(look->life, &ending->actions);
     if (result)
         return fail_kill(look, ending, "KillPodSandbox", look->facts->uid, result->error);
     look->life->view_after_ms = look->facts->now_ms;
-    return LIFE_NEXT;
+    return DV_LIFE_NEXT;
 }
 
 /* What the runtime says it has stopped is looked at once more: claims are given back only when
  * nothing can use them. */
-static enum life_go check_view(struct life_look *look, struct life_ending *ending)
+static enum dv_life_go check_view(struct dv_life_looking *look, struct dv_life_ending *ending)
 {
     if (look->facts->view_ms <= look->life->view_after_ms)
-        return LIFE_WAIT;
-    if (life_has_running(&look->facts->view))
+        return DV_LIFE_WAIT;
+    if (dv_life_has_running(&look->facts->view))
         return again(look, ending, END_KILL);
-    return LIFE_NEXT;
+    return DV_LIFE_NEXT;
 }
 
-static enum life_go release(struct life_look *look, struct life_ending *ending)
+static enum dv_life_go release(struct dv_life_looking *look, struct dv_life_ending *ending)
 {
     if (!ending->has_entered) {
         ending->has_entered = true;
         begin(look, ending, DV_LIFE_RELEASE, DV_STR_NONE);
     }
-    if (!life_actions_have_ended(look->life, &ending->actions))
-        return LIFE_WAIT;
-    if (life_actions_failure(look->life, &ending->actions))
+    if (!dv_life_actions_have_ended(look->life, &ending->actions))
+        return DV_LIFE_WAIT;
+    if (dv_life_actions_failure(look->life, &ending->actions))
         return again(look, ending, END_KILL);
     /* The phase may be told from now on. */
     look->life->stage = DV_LIFE_TERMINATED;
     if (look->pod)
-        (void)life_publish(look, LIFE_RECKON_STOPPED);
-    return LIFE_NEXT;
+        (void)dv_life_publish(look, DV_LIFE_RECKON_STOPPED);
+    return DV_LIFE_NEXT;
 }
 
-static enum life_go clean_up(struct life_look *look, struct life_ending *ending)
+static enum dv_life_go clean_up(struct dv_life_looking *look, struct dv_life_ending *ending)
 {
     if (!ending->has_entered) {
         ending->has_entered = true;
         begin(look, ending, DV_LIFE_CLEAN_UP, DV_STR_NONE);
     }
-    if (!life_actions_have_ended(look->life, &ending->actions))
-        return LIFE_WAIT;
-    if (life_actions_failure(look->life, &ending->actions))
+    if (!dv_life_actions_have_ended(look->life, &ending->actions))
+        return DV_LIFE_WAIT;
+    if (dv_life_actions_failure(look->life, &ending->actions))
         return again(look, ending, END_CLEAN_UP);
     if (look->pod)
-        life_publish_last(look);
+        dv_life_publish_last(look);
     look->life->stage = DV_LIFE_FINISHED;
-    return LIFE_NEXT;
+    return DV_LIFE_NEXT;
 }
 
-typedef enum life_go step_fn(struct life_look *look, struct life_ending *ending);
+typedef enum dv_life_go step_fn(struct dv_life_looking *look, struct dv_life_ending *ending);
 static step_fn *const steps[END_N_STEPS] = {
     [END_KILL] = kill,       [END_SANDBOXES] = stop_sandboxes, [END_VIEW] = check_view,
     [END_RELEASE] = release, [END_CLEAN_UP] = clean_up,
 };
 
-void life_ending_free(struct life_ending *ending)
+void dv_life_ending_free(struct dv_life_ending *ending)
 {
     if (ending)
         dv_arena_free(ending->arena); /* it is in it */
 }
 
-void life_end_begin(struct life_look *look)
+void dv_life_end_begin(struct dv_life_looking *look)
 {
     struct dv_arena *arena = dv_arena_new();
-    struct life_ending *ending = DV_NEW(arena, struct life_ending);
+    struct dv_life_ending *ending = DV_NEW(arena, struct dv_life_ending);
 
     ending->arena = arena;
     look->life->ending = ending;
     look->life->stage = DV_LIFE_TERMINATING;
     if (look->pod)
-        look->life->was_initialized = life_was_initialized(look);
+        look->life->was_initialized = dv_life_was_initialized(look);
 }
 
 /* ---- what is left in the runtime ---- */
@@ -206,32 +208,32 @@ void life_end_begin(struct life_look *look)
 static bool is_old(const struct dv_life_view *view, const struct dv_life_container *container)
 {
     if (container->state == DV_LIFE_CREATED)
-        return life_newest(view, container->name) != container;
+        return dv_life_newest(view, container->name) != container;
     return container->state == DV_LIFE_EXITED &&
-           life_newest_exited(view, container->name) != container;
+           dv_life_newest_exited(view, container->name) != container;
 }
 
 static bool has_containers(const struct dv_life_view *view, const struct dv_life_sandbox *sandbox)
 {
     for (size_t i = 0; i < view->n_containers; i++)
-        if (life_is_in_sandbox(view, &view->containers[i], sandbox))
+        if (dv_life_is_in_sandbox(view, &view->containers[i], sandbox))
             return true;
     return false;
 }
 
-static void remove_once(struct life_look *look, enum dv_life_action_kind kind, dv_str id)
+static void remove_once(struct dv_life_looking *look, enum dv_life_action_kind kind, dv_str id)
 {
-    if (!life_is_pending(look->life, kind, id))
-        (void)life_begin(look, kind, id);
+    if (!dv_life_is_pending(look->life, kind, id))
+        (void)dv_life_begin(look, kind, id);
 }
 
 /* The results are of no interest: what could not be removed is there at the next look. */
-void life_collect(struct life_look *look)
+void dv_life_collect(struct dv_life_looking *look)
 {
     const struct dv_life_view *view = &look->facts->view;
-    const struct dv_life_sandbox *newest = life_newest_sandbox(view);
+    const struct dv_life_sandbox *newest = dv_life_newest_sandbox(view);
     bool is_gone = look->life->stage == DV_LIFE_FINISHED &&
-                   (!look->pod || look->facts->has_vanished || life_is_deleted(look->pod));
+                   (!look->pod || look->facts->has_vanished || dv_life_is_deleted(look->pod));
 
     for (size_t i = 0; i < view->n_containers; i++) {
         const struct dv_life_container *container = &view->containers[i];
@@ -248,22 +250,22 @@ void life_collect(struct life_look *look)
     }
 }
 
-void life_end_go(struct life_look *look)
+void dv_life_end_go(struct dv_life_looking *look)
 {
-    struct life_ending *ending = look->life->ending;
+    struct dv_life_ending *ending = look->life->ending;
 
     while (ending && ending->step < END_N_STEPS) {
         if (look->facts->now_ms < ending->retry_ms) {
-            life_look_at(look, ending->retry_ms);
+            dv_life_look_at(look, ending->retry_ms);
             return;
         }
-        if (steps[ending->step](look, ending) == LIFE_WAIT)
+        if (steps[ending->step](look, ending) == DV_LIFE_WAIT)
             return;
-        life_actions_forget(look->life, &ending->actions);
+        dv_life_actions_forget(look->life, &ending->actions);
         ending->has_entered = false;
         ending->retry_ms = 0;
         ending->step++;
     }
-    life_ending_free(ending);
+    dv_life_ending_free(ending);
     look->life->ending = NULL;
 }

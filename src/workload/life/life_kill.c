@@ -8,20 +8,20 @@
 
 /* What the pod or the probe that failed gives it, in seconds. */
 static int64_t own_grace(const struct dv_api_pod *pod, const struct dv_api_container *spec,
-                         enum life_kill_reason reason)
+                         enum dv_life_kill_reason reason)
 {
     const struct dv_api_probe *probe = NULL;
 
     if (pod->metadata.deletion_grace_period_seconds)
         return *pod->metadata.deletion_grace_period_seconds;
-    if (spec && reason == LIFE_KILL_LIVENESS)
+    if (spec && reason == DV_LIFE_KILL_LIVENESS)
         probe = spec->liveness_probe;
-    else if (spec && reason == LIFE_KILL_STARTUP)
+    else if (spec && reason == DV_LIFE_KILL_STARTUP)
         probe = spec->startup_probe;
     if (probe && probe->termination_grace_period_seconds)
         return *probe->termination_grace_period_seconds;
     return pod->spec.termination_grace_period_seconds ? *pod->spec.termination_grace_period_seconds
-                                                      : LIFE_GRACE_MIN_S;
+                                                      : DV_LIFE_GRACE_MIN_S;
 }
 
 /* Seconds whose milliseconds can be added to a time. */
@@ -30,13 +30,13 @@ static int64_t bounded(int64_t grace_s)
     return grace_s > UINT32_MAX ? UINT32_MAX : grace_s;
 }
 
-void life_kill_all(const struct dv_api_pod *pod, const struct dv_life_view *view, int64_t grace_s,
-                   struct dv_arena *arena, struct life_kills *kills)
+void dv_life_kill_all(const struct dv_api_pod *pod, const struct dv_life_view *view,
+                      int64_t grace_s, struct dv_arena *arena, struct dv_life_kills *kills)
 {
-    *kills = (struct life_kills){.is_ordered = true};
+    *kills = (struct dv_life_kills){.is_ordered = true};
     for (size_t i = 0; i < view->n_containers; i++) {
         const struct dv_life_container *container = &view->containers[i];
-        struct life_kill *kill;
+        struct dv_life_kill *kill;
 
         /* What the runtime lost track of may run: that is for sure only when it was stopped. */
         if (container->state != DV_LIFE_RUNNING && container->state != DV_LIFE_UNKNOWN)
@@ -55,26 +55,26 @@ void life_kill_all(const struct dv_api_pod *pod, const struct dv_life_view *view
     }
 }
 
-const struct life_kill *life_kill_failed(const struct life_kills *kills)
+const struct dv_life_kill *dv_life_kill_failed(const struct dv_life_kills *kills)
 {
     for (size_t i = 0; i < kills->n; i++)
-        if (kills->v[i].step == LIFE_KILL_FAILED)
+        if (kills->v[i].step == DV_LIFE_KILL_FAILED)
             return &kills->v[i];
     return NULL;
 }
 
-static bool has_ended(const struct life_kill *kill)
+static bool has_ended(const struct dv_life_kill *kill)
 {
-    return kill->step == LIFE_KILL_DONE || kill->step == LIFE_KILL_FAILED;
+    return kill->step == DV_LIFE_KILL_DONE || kill->step == DV_LIFE_KILL_FAILED;
 }
 
 /* A sidecar goes after all regular containers and all sidecars behind it. */
-static bool is_its_turn(const struct life_kills *kills, const struct life_kill *kill)
+static bool is_its_turn(const struct dv_life_kills *kills, const struct dv_life_kill *kill)
 {
     if (!kills->is_ordered || kill->kind != DV_WORKLOAD_SIDECAR)
         return true;
     for (size_t i = 0; i < kills->n; i++) {
-        const struct life_kill *other = &kills->v[i];
+        const struct dv_life_kill *other = &kills->v[i];
         bool is_before = other->kind == DV_WORKLOAD_REGULAR ||
                          (other->kind == DV_WORKLOAD_SIDECAR && other->place > kill->place);
 
@@ -86,14 +86,14 @@ static bool is_its_turn(const struct life_kills *kills, const struct life_kill *
 
 /* What is left of the grace after `since_ms`, counted down by whole seconds as the reference does.
  */
-static void use_up(struct life_look *look, struct life_kill *kill)
+static void use_up(struct dv_life_looking *look, struct dv_life_kill *kill)
 {
     kill->grace_s -= (int64_t)((look->facts->now_ms - kill->since_ms) / 1000);
     kill->since_ms = look->facts->now_ms;
 }
 
 /* What is known of the container whose pod is not. */
-static const struct dv_api_container *kept_spec(const struct life_look *look, dv_str id)
+static const struct dv_api_container *kept_spec(const struct dv_life_looking *look, dv_str id)
 {
     const struct dv_life_view *view = &look->facts->view;
 
@@ -104,144 +104,145 @@ static const struct dv_api_container *kept_spec(const struct life_look *look, dv
 }
 
 /* The pod's addresses; of one that is not known those that the runtime tells. */
-static struct dv_strs ips_of(const struct life_look *look)
+static struct dv_strs ips_of(const struct dv_life_looking *look)
 {
-    const struct dv_life_sandbox *sandbox = life_newest_sandbox(&look->facts->view);
+    const struct dv_life_sandbox *sandbox = dv_life_newest_sandbox(&look->facts->view);
 
     return !look->pod && sandbox ? sandbox->ips : dv_life_ips(look->life);
 }
 
-static void begin_pre_stop(struct life_look *look, struct life_kill *kill,
+static void begin_pre_stop(struct dv_life_looking *look, struct dv_life_kill *kill,
                            const struct dv_api_container *spec)
 {
-    struct dv_life_action *action = life_begin(look, DV_LIFE_PRE_STOP, kill->id);
+    struct dv_life_action *action = dv_life_begin(look, DV_LIFE_PRE_STOP, kill->id);
 
-    life_for_container(look, action, kill->name);
+    dv_life_for_container(look, action, kill->name);
     action->spec = spec;
     action->hook = spec->lifecycle->pre_stop;
-    action->ips = life_copy_strs(ips_of(look), look->arena);
+    action->ips = dv_life_copy_strs(ips_of(look), look->arena);
     action->limit_ms = (uint64_t)kill->grace_s * 1000;
     kill->action = action->id_of_action;
-    kill->step = LIFE_KILL_PRE_STOP;
+    kill->step = DV_LIFE_KILL_PRE_STOP;
 }
 
-static void begin_stop(struct life_look *look, struct life_kill *kill)
+static void begin_stop(struct dv_life_looking *look, struct dv_life_kill *kill)
 {
-    struct dv_life_action *action = life_begin(look, DV_LIFE_STOP_CONTAINER, kill->id);
-    int64_t grace_s = kill->grace_s > LIFE_GRACE_MIN_S ? kill->grace_s : LIFE_GRACE_MIN_S;
+    struct dv_life_action *action = dv_life_begin(look, DV_LIFE_STOP_CONTAINER, kill->id);
+    int64_t grace_s = kill->grace_s > DV_LIFE_GRACE_MIN_S ? kill->grace_s : DV_LIFE_GRACE_MIN_S;
 
-    life_for_container(look, action, kill->name);
+    dv_life_for_container(look, action, kill->name);
     action->grace_s = (uint32_t)bounded(grace_s);
     kill->action = action->id_of_action;
-    kill->step = LIFE_KILL_STOP;
+    kill->step = DV_LIFE_KILL_STOP;
 }
 
-static void begin_kill(struct life_look *look, struct life_kill *kill)
+static void begin_kill(struct dv_life_looking *look, struct dv_life_kill *kill)
 {
     const struct dv_api_container *spec =
-        look->pod ? life_spec(look, kill->name, NULL) : kept_spec(look, kill->id);
+        look->pod ? dv_life_spec(look, kill->name, NULL) : kept_spec(look, kill->id);
 
     if (look->pod && kill->grace_s < 0)
         kill->grace_s = bounded(own_grace(look->pod, spec, kill->reason));
     if (kill->message.n > 0)
-        life_note(look, false, "Killing", kill->name, "%.*s", DV_FMT(kill->message));
+        dv_life_add_note(look, false, "Killing", kill->name, "%.*s", DV_FMT(kill->message));
     else
-        life_note(look, false, "Killing", kill->name, "Stopping container %.*s",
-                  DV_FMT(kill->name));
+        dv_life_add_note(look, false, "Killing", kill->name, "Stopping container %.*s",
+                         DV_FMT(kill->name));
     kill->since_ms = look->facts->now_ms;
-    kill->step = LIFE_KILL_TURN;
+    kill->step = DV_LIFE_KILL_TURN;
     if (spec && spec->lifecycle && spec->lifecycle->pre_stop && kill->grace_s > 0)
         begin_pre_stop(look, kill, spec);
 }
 
-static void end_pre_stop(struct life_look *look, struct life_kill *kill)
+static void end_pre_stop(struct dv_life_looking *look, struct dv_life_kill *kill)
 {
-    const struct dv_life_result *result = life_result(look->life, kill->action);
+    const struct dv_life_result *result = dv_life_result_of(look->life, kill->action);
     uint64_t limit_ms = (uint64_t)kill->grace_s * 1000;
     uint64_t age_ms = look->facts->now_ms - kill->since_ms;
 
     if (!result && age_ms < limit_ms) {
-        life_look_at(look, kill->since_ms + limit_ms);
+        dv_life_look_at(look, kill->since_ms + limit_ms);
         return;
     }
     if (!result)
-        life_cancel(look, kill->action); /* its result is not waited for */
+        dv_life_cancel(look, kill->action); /* its result is not waited for */
     if (!result || result->has_failed)
-        life_note(look, true, "FailedPreStopHook", kill->name, "PreStopHook failed");
-    life_forget(look->life, kill->action);
+        dv_life_add_note(look, true, "FailedPreStopHook", kill->name, "PreStopHook failed");
+    dv_life_forget(look->life, kill->action);
     use_up(look, kill);
-    kill->step = LIFE_KILL_TURN;
+    kill->step = DV_LIFE_KILL_TURN;
 }
 
-static void wait_for_turn(struct life_look *look, const struct life_kills *kills,
-                          struct life_kill *kill)
+static void wait_for_turn(struct dv_life_looking *look, const struct dv_life_kills *kills,
+                          struct dv_life_kill *kill)
 {
     uint64_t end_ms = kill->since_ms + (kill->grace_s > 0 ? (uint64_t)kill->grace_s * 1000 : 0);
 
     if (!is_its_turn(kills, kill) && look->facts->now_ms < end_ms) {
-        life_look_at(look, end_ms);
+        dv_life_look_at(look, end_ms);
         return;
     }
     use_up(look, kill);
     begin_stop(look, kill);
 }
 
-static void end_stop(struct life_look *look, struct life_kill *kill, struct dv_arena *arena)
+static void end_stop(struct dv_life_looking *look, struct dv_life_kill *kill,
+                     struct dv_arena *arena)
 {
-    const struct dv_life_result *result = life_result(look->life, kill->action);
+    const struct dv_life_result *result = dv_life_result_of(look->life, kill->action);
 
     if (!result)
         return;
-    kill->step = result->has_failed ? LIFE_KILL_FAILED : LIFE_KILL_DONE;
+    kill->step = result->has_failed ? DV_LIFE_KILL_FAILED : DV_LIFE_KILL_DONE;
     kill->error = dv_str_copy(result->error, arena);
-    life_forget(look->life, kill->action);
+    dv_life_forget(look->life, kill->action);
 }
 
-static bool go_on(struct life_look *look, struct life_kills *kills, struct life_kill *kill,
-                  struct dv_arena *arena)
+static bool go_on(struct dv_life_looking *look, struct dv_life_kills *kills,
+                  struct dv_life_kill *kill, struct dv_arena *arena)
 {
-    enum life_kill_step before = kill->step;
+    enum dv_life_kill_step before = kill->step;
 
     switch (kill->step) {
-    case LIFE_KILL_BEGIN:
+    case DV_LIFE_KILL_BEGIN:
         begin_kill(look, kill);
         break;
-    case LIFE_KILL_PRE_STOP:
+    case DV_LIFE_KILL_PRE_STOP:
         end_pre_stop(look, kill);
         break;
-    case LIFE_KILL_TURN:
+    case DV_LIFE_KILL_TURN:
         wait_for_turn(look, kills, kill);
         break;
-    case LIFE_KILL_STOP:
+    case DV_LIFE_KILL_STOP:
         end_stop(look, kill, arena);
         break;
-    case LIFE_KILL_DONE:
-    case LIFE_KILL_FAILED:
+    case DV_LIFE_KILL_DONE:
+    case DV_LIFE_KILL_FAILED:
         break;
     }
     return kill->step != before;
 }
 
-bool life_is_forced(const struct life_look *look)
+bool dv_life_is_forced(const struct dv_life_looking *look)
 {
     return look->pod && look->facts->has_vanished && !look->facts->is_static;
 }
 
-void life_kill_cancel(struct life_look *look, struct life_kills *kills)
+void dv_life_kill_cancel(struct dv_life_looking *look, struct dv_life_kills *kills)
 {
     for (size_t i = 0; i < kills->n; i++) {
-        const struct life_kill *kill = &kills->v[i];
+        const struct dv_life_kill *kill = &kills->v[i];
 
-        if (kill->step != LIFE_KILL_PRE_STOP && kill->step != LIFE_KILL_STOP)
+        if (kill->step != DV_LIFE_KILL_PRE_STOP && kill->step != DV_LIFE_KILL_STOP)
             continue;
-        life_cancel(look, kill->action);
-        life_forget(look->life, kill->action);
+        dv_life_cancel(look, kill->action);
+        dv_life_forget(look->life, kill->action);
     }
-    *kills = (struct life_kills){0};
+    *kills = (struct dv_life_kills){0};
 }
 
-enum life_go life_kill_step(struct life_look *look, struct life_kills *kills,
-                            struct dv_arena *arena)
+enum dv_life_go dv_life_kill_step(struct dv_life_looking *look, struct dv_life_kills *kills,
+                                  struct dv_arena *arena)
 {
     bool has_moved = true;
     size_t n_ended = 0;
@@ -253,5 +254,5 @@ enum life_go life_kill_step(struct life_look *look, struct life_kills *kills,
     }
     for (size_t i = 0; i < kills->n; i++)
         n_ended += has_ended(&kills->v[i]);
-    return n_ended == kills->n ? LIFE_NEXT : LIFE_WAIT;
+    return n_ended == kills->n ? DV_LIFE_NEXT : DV_LIFE_WAIT;
 }

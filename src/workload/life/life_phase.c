@@ -4,23 +4,23 @@
 #include "workload/life/life_state.h"
 
 static const dv_str names[] = {
-    [LIFE_PENDING] = DV_STR_INIT("Pending"),
-    [LIFE_RUNNING] = DV_STR_INIT("Running"),
-    [LIFE_SUCCEEDED] = DV_STR_INIT("Succeeded"),
-    [LIFE_FAILED] = DV_STR_INIT("Failed"),
+    [DV_LIFE_PHASE_PENDING] = DV_STR_INIT("Pending"),
+    [DV_LIFE_PHASE_RUNNING] = DV_STR_INIT("Running"),
+    [DV_LIFE_PHASE_SUCCEEDED] = DV_STR_INIT("Succeeded"),
+    [DV_LIFE_PHASE_FAILED] = DV_STR_INIT("Failed"),
 };
 
-dv_str life_phase_name(enum life_phase phase)
+dv_str dv_life_phase_name(enum dv_life_phase phase)
 {
     return names[phase];
 }
 
-enum life_phase life_phase_read(dv_str name)
+enum dv_life_phase dv_life_phase_read(dv_str name)
 {
     for (size_t i = 0; i < DV_COUNT(names); i++)
         if (dv_str_eq(names[i], name))
-            return (enum life_phase)i;
-    return LIFE_PENDING;
+            return (enum dv_life_phase)i;
+    return DV_LIFE_PHASE_PENDING;
 }
 
 /* How many containers are in which state. */
@@ -58,7 +58,7 @@ static void count_init(const struct dv_api_pod *pod, const struct dv_api_contain
     if (!end)
         counts->n_pending_init++;
     else if (end->exit_code != 0 && !was_reset(end) &&
-             !life_restarts_after(pod, container, end->exit_code))
+             !dv_life_restarts_after(pod, container, end->exit_code))
         counts->n_failed_init++;
 }
 
@@ -85,29 +85,29 @@ static void count_regular(const struct dv_api_pod *pod, const struct dv_api_cont
         counts->n_stopped++;
         counts->n_succeeded += status->state.terminated && end->exit_code == 0;
         counts->n_restarting +=
-            was_reset(end) || life_restarts_after(pod, container, end->exit_code);
+            was_reset(end) || dv_life_restarts_after(pod, container, end->exit_code);
     } else {
         counts->n_waiting++;
     }
 }
 
 /* Whether a regular container was made in the sandbox that is the pod's now. */
-static bool is_initialized(const struct life_reckoning *reckoning)
+static bool is_initialized(const struct dv_life_reckoning *reckoning)
 {
     const struct dv_life_view *view = &reckoning->look->facts->view;
     const struct dv_api_pod_spec *spec = &reckoning->look->pod->spec;
-    const struct dv_life_sandbox *sandbox = life_newest_sandbox(view);
+    const struct dv_life_sandbox *sandbox = dv_life_newest_sandbox(view);
 
     for (size_t i = 0; i < spec->n_containers && sandbox; i++) {
-        const struct dv_life_container *newest = life_newest(view, spec->containers[i].name);
+        const struct dv_life_container *newest = dv_life_newest(view, spec->containers[i].name);
 
-        if (newest && life_is_in_sandbox(view, newest, sandbox))
+        if (newest && dv_life_is_in_sandbox(view, newest, sandbox))
             return true;
     }
     return false;
 }
 
-enum life_phase life_reckon_phase(const struct life_reckoning *reckoning)
+enum dv_life_phase dv_life_reckon_phase(const struct dv_life_reckoning *reckoning)
 {
     const struct dv_api_pod *pod = reckoning->look->pod;
     const struct dv_api_pod_status *status = reckoning->status;
@@ -116,7 +116,7 @@ enum life_phase life_reckon_phase(const struct life_reckoning *reckoning)
     for (size_t i = 0; i < status->n_init_container_statuses; i++) {
         const struct dv_api_container *container = &pod->spec.init_containers[i];
 
-        if (life_is_sidecar(container))
+        if (dv_life_is_sidecar(container))
             count_sidecar(&status->init_container_statuses[i], &counts);
         else
             count_init(pod, container, &status->init_container_statuses[i], &counts);
@@ -129,18 +129,19 @@ enum life_phase life_reckon_phase(const struct life_reckoning *reckoning)
             count_regular(pod, container, &status->container_statuses[i], &counts);
     }
     if (counts.n_failed_init > 0)
-        return LIFE_FAILED;
+        return DV_LIFE_PHASE_FAILED;
     if (counts.n_pending_init > 0 || (counts.n_pending_sidecars > 0 && !is_initialized(reckoning)))
-        return LIFE_PENDING;
+        return DV_LIFE_PHASE_PENDING;
     if (counts.n_waiting > 0)
-        return LIFE_PENDING;
+        return DV_LIFE_PHASE_PENDING;
     if (counts.n_running > 0)
-        return LIFE_RUNNING;
+        return DV_LIFE_PHASE_RUNNING;
     if (counts.n_stopped == 0)
-        return LIFE_PENDING;
-    if (reckoning->reckon == LIFE_RECKON_STOPPED && !reckoning->look->facts->is_static)
-        return counts.n_succeeded == counts.n_stopped ? LIFE_SUCCEEDED : LIFE_FAILED;
+        return DV_LIFE_PHASE_PENDING;
+    if (reckoning->reckon == DV_LIFE_RECKON_STOPPED && !reckoning->look->facts->is_static)
+        return counts.n_succeeded == counts.n_stopped ? DV_LIFE_PHASE_SUCCEEDED
+                                                      : DV_LIFE_PHASE_FAILED;
     if (counts.n_restarting > 0)
-        return LIFE_RUNNING;
-    return counts.n_succeeded == counts.n_stopped ? LIFE_SUCCEEDED : LIFE_FAILED;
+        return DV_LIFE_PHASE_RUNNING;
+    return counts.n_succeeded == counts.n_stopped ? DV_LIFE_PHASE_SUCCEEDED : DV_LIFE_PHASE_FAILED;
 }

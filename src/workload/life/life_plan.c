@@ -5,17 +5,17 @@
 #include "workload/life/life_state.h"
 
 struct planning {
-    const struct life_look *look;
+    const struct dv_life_looking *look;
     const struct dv_api_pod *pod;
     const struct dv_life_view *view;
     struct dv_arena *arena;
-    struct life_plan *plan;
+    struct dv_life_plan *plan;
 };
 
-bool life_needs_sandbox(const struct dv_api_pod *pod, const struct dv_life_view *view,
-                        uint32_t *attempt, dv_str *id)
+bool dv_life_needs_sandbox(const struct dv_api_pod *pod, const struct dv_life_view *view,
+                           uint32_t *attempt, dv_str *id)
 {
-    const struct dv_life_sandbox *newest = life_newest_sandbox(view);
+    const struct dv_life_sandbox *newest = dv_life_newest_sandbox(view);
     size_t n_ready = 0;
 
     *attempt = 0;
@@ -41,9 +41,9 @@ bool life_needs_sandbox(const struct dv_api_pod *pod, const struct dv_life_view 
 static void add_start(struct planning *planning, const struct dv_api_container *container,
                       enum dv_workload_kind kind)
 {
-    const struct dv_life_container *newest = life_newest(planning->view, container->name);
-    const struct dv_life_container *exited = life_newest_exited(planning->view, container->name);
-    struct life_start *start;
+    const struct dv_life_container *newest = dv_life_newest(planning->view, container->name);
+    const struct dv_life_container *exited = dv_life_newest_exited(planning->view, container->name);
+    struct dv_life_start *start;
 
     start = dv_vec_add_in(&planning->plan->starts, planning->arena);
     start->name = dv_str_copy(container->name, planning->arena);
@@ -58,13 +58,13 @@ static void add_init(struct planning *planning, size_t i)
     const struct dv_api_container *container = &planning->pod->spec.init_containers[i];
 
     add_start(planning, container,
-              life_is_sidecar(container) ? DV_WORKLOAD_SIDECAR : DV_WORKLOAD_INIT);
+              dv_life_is_sidecar(container) ? DV_WORKLOAD_SIDECAR : DV_WORKLOAD_INIT);
 }
 
 static void add_kill(struct planning *planning, const struct dv_life_container *container,
-                     enum dv_workload_kind kind, enum life_kill_reason reason, dv_str message)
+                     enum dv_workload_kind kind, enum dv_life_kill_reason reason, dv_str message)
 {
-    struct life_kill *kill;
+    struct dv_life_kill *kill;
 
     kill = dv_vec_add_in(&planning->plan->kills, planning->arena);
     kill->id = dv_str_copy(container->id, planning->arena);
@@ -87,7 +87,7 @@ enum verdict {
 static bool has_failed(const struct planning *planning, const struct dv_life_container *container,
                        enum dv_probe_kind kind)
 {
-    return life_probe_result(planning->look->life, container->name, kind, container->id) ==
+    return dv_life_probe_result(planning->look->life, container->name, kind, container->id) ==
            DV_PROBE_HAS_FAILED;
 }
 
@@ -111,9 +111,9 @@ static void kill_for(struct planning *planning, const struct dv_life_container *
         [UNHEALTHY] = "failed liveness probe",
         [UNSTARTED] = "failed startup probe",
     };
-    enum life_kill_reason reason = verdict == UNHEALTHY   ? LIFE_KILL_LIVENESS
-                                   : verdict == UNSTARTED ? LIFE_KILL_STARTUP
-                                                          : LIFE_KILL_OTHER;
+    enum dv_life_kill_reason reason = verdict == UNHEALTHY   ? DV_LIFE_KILL_LIVENESS
+                                      : verdict == UNSTARTED ? DV_LIFE_KILL_STARTUP
+                                                             : DV_LIFE_KILL_OTHER;
 
     add_kill(planning, container, kind, reason,
              dv_str_printf(planning->arena, "%s %.*s %s%s",
@@ -125,7 +125,7 @@ static void kill_for(struct planning *planning, const struct dv_life_container *
 static void kill_unknown(struct planning *planning, const struct dv_life_container *container,
                          enum dv_workload_kind kind)
 {
-    add_kill(planning, container, kind, LIFE_KILL_OTHER,
+    add_kill(planning, container, kind, DV_LIFE_KILL_OTHER,
              dv_str_printf(planning->arena,
                            "%s is in \"unknown\" state, try killing it before restart",
                            kind == DV_WORKLOAD_REGULAR ? "Container" : "Init container"));
@@ -135,7 +135,7 @@ static void kill_unknown(struct planning *planning, const struct dv_life_contain
 
 static bool has_succeeded(const struct planning *planning, const struct dv_api_container *container)
 {
-    const struct dv_life_container *newest = life_newest(planning->view, container->name);
+    const struct dv_life_container *newest = dv_life_newest(planning->view, container->name);
 
     return newest && newest->state == DV_LIFE_EXITED && newest->exit_code == 0;
 }
@@ -143,7 +143,7 @@ static bool has_succeeded(const struct planning *planning, const struct dv_api_c
 static bool has_any_regular(const struct planning *planning)
 {
     for (size_t i = 0; i < planning->pod->spec.n_containers; i++)
-        if (life_newest(planning->view, planning->pod->spec.containers[i].name))
+        if (dv_life_newest(planning->view, planning->pod->spec.containers[i].name))
             return true;
     return false;
 }
@@ -151,7 +151,7 @@ static bool has_any_regular(const struct planning *planning)
 static void plan_sandbox(struct planning *planning)
 {
     const struct dv_api_pod_spec *spec = &planning->pod->spec;
-    struct life_plan *plan = planning->plan;
+    struct dv_life_plan *plan = planning->plan;
     bool is_on_failure = dv_str_eq(spec->restart_policy, DV_STR("OnFailure"));
     size_t n_to_start = 0;
 
@@ -180,7 +180,7 @@ static bool is_regular_alive(const struct planning *planning)
 {
     for (size_t i = 0; i < planning->pod->spec.n_containers; i++) {
         const struct dv_life_container *newest =
-            life_newest(planning->view, planning->pod->spec.containers[i].name);
+            dv_life_newest(planning->view, planning->pod->spec.containers[i].name);
 
         if (newest && (newest->state == DV_LIFE_CREATED || newest->state == DV_LIFE_RUNNING))
             return true;
@@ -219,7 +219,7 @@ static void look_at_sidecar(struct planning *planning, size_t i,
     }
     verdict = judge(planning, spec, newest);
     if (verdict != UNSTARTED && spec->startup_probe &&
-        life_probe_result(planning->look->life, newest->name, DV_PROBE_STARTUP, newest->id) !=
+        dv_life_probe_result(planning->look->life, newest->name, DV_PROBE_STARTUP, newest->id) !=
             DV_PROBE_HAS_SUCCEEDED)
         return; /* the next one waits for it */
     if (verdict != UNSTARTED)
@@ -248,13 +248,13 @@ static bool look_at_init(struct planning *planning, size_t i,
             return true;
         }
         marks->starts[i] = true;
-        return life_restarts_after(planning->pod, spec, newest->exit_code);
+        return dv_life_restarts_after(planning->pod, spec, newest->exit_code);
     case DV_LIFE_UNKNOWN:
         break;
     }
     kill_unknown(planning, newest, DV_WORKLOAD_INIT);
     marks->starts[i] = true;
-    return life_restarts_on_failure(planning->pod, spec);
+    return dv_life_restarts_on_failure(planning->pod, spec);
 }
 
 /* Walks from the last to the first, because those at the front may have been removed from the
@@ -271,14 +271,14 @@ static bool plan_init(struct planning *planning)
     marks.is_complete = marks.is_past = is_regular_alive(planning);
     for (size_t i = spec->n_init_containers; i-- > 0;) {
         const struct dv_api_container *container = &spec->init_containers[i];
-        const struct dv_life_container *newest = life_newest(planning->view, container->name);
+        const struct dv_life_container *newest = dv_life_newest(planning->view, container->name);
 
         if (!newest) {
-            if (marks.is_past && life_is_sidecar(container))
+            if (marks.is_past && dv_life_is_sidecar(container))
                 marks.starts[i] = true;
             continue;
         }
-        if (life_is_sidecar(container)) {
+        if (dv_life_is_sidecar(container)) {
             look_at_sidecar(planning, i, newest, &marks);
         } else if (!marks.is_past && !look_at_init(planning, i, newest, &marks)) {
             planning->plan->kills_pod = true;
@@ -299,12 +299,12 @@ static bool plan_init(struct planning *planning)
 /* Returns whether the container goes on or is started. */
 static bool plan_regular(struct planning *planning, const struct dv_api_container *spec)
 {
-    const struct dv_life_container *newest = life_newest(planning->view, spec->name);
+    const struct dv_life_container *newest = dv_life_newest(planning->view, spec->name);
     enum verdict verdict;
     bool restarts;
 
     if (!newest || newest->state != DV_LIFE_RUNNING) {
-        if (!life_should_start(planning->pod, spec, planning->view))
+        if (!dv_life_should_start(planning->pod, spec, planning->view))
             return false;
         if (newest && newest->state == DV_LIFE_UNKNOWN)
             kill_unknown(planning, newest, DV_WORKLOAD_REGULAR);
@@ -314,7 +314,7 @@ static bool plan_regular(struct planning *planning, const struct dv_api_containe
     verdict = judge(planning, spec, newest);
     if (verdict == KEEP)
         return true;
-    restarts = verdict == CHANGED || life_restarts_on_failure(planning->pod, spec);
+    restarts = verdict == CHANGED || dv_life_restarts_on_failure(planning->pod, spec);
     kill_for(planning, newest, DV_WORKLOAD_REGULAR, verdict, restarts);
     if (restarts)
         add_start(planning, spec, DV_WORKLOAD_REGULAR);
@@ -329,7 +329,7 @@ static void plan_ephemeral(struct planning *planning)
         const struct dv_api_container *container =
             &spec->ephemeral_containers[i].ephemeral_container_common;
 
-        if (!life_newest(planning->view, container->name)) /* they are never started again */
+        if (!dv_life_newest(planning->view, container->name)) /* they are never started again */
             add_start(planning, container, DV_WORKLOAD_EPHEMERAL);
     }
 }
@@ -340,20 +340,20 @@ static bool asks_for_reset(const struct planning *planning,
                            const struct dv_api_container *containers, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        const struct dv_life_container *newest = life_newest(planning->view, containers[i].name);
+        const struct dv_life_container *newest = dv_life_newest(planning->view, containers[i].name);
 
         if (newest && newest->state == DV_LIFE_EXITED &&
-            life_resets_after(&containers[i], newest->exit_code))
+            dv_life_resets_after(&containers[i], newest->exit_code))
             return true;
     }
     return false;
 }
 
-bool life_wants_reset(const struct dv_api_pod *pod, const struct dv_life_view *view)
+bool dv_life_wants_reset(const struct dv_api_pod *pod, const struct dv_life_view *view)
 {
     struct planning planning = {.pod = pod, .view = view};
 
-    return !life_is_deleted(pod) &&
+    return !dv_life_is_deleted(pod) &&
            (asks_for_reset(&planning, pod->spec.containers, pod->spec.n_containers) ||
             asks_for_reset(&planning, pod->spec.init_containers, pod->spec.n_init_containers));
 }
@@ -361,27 +361,28 @@ bool life_wants_reset(const struct dv_api_pod *pod, const struct dv_life_view *v
 static void plan_reset(struct planning *planning)
 {
     planning->plan->resets = true;
-    life_kill_all(planning->pod, planning->view, 0, planning->arena, &planning->plan->kills);
+    dv_life_kill_all(planning->pod, planning->view, 0, planning->arena, &planning->plan->kills);
     planning->plan->kills.is_ordered = false;
     for (size_t i = 0; i < planning->plan->kills.n; i++)
         planning->plan->kills.v[i].message = DV_STR("killing");
 }
 
-void life_plan(const struct life_look *look, struct dv_arena *arena, struct life_plan *plan)
+void dv_life_plan(const struct dv_life_looking *look, struct dv_arena *arena,
+                  struct dv_life_plan *plan)
 {
     const struct dv_api_pod *pod = look->pod;
     struct planning planning = {look, pod, &look->facts->view, arena, plan};
     size_t n_alive = 0;
     dv_str id;
 
-    *plan = (struct life_plan){0};
-    if (life_needs_sandbox(pod, planning.view, &plan->attempt, &id)) {
+    *plan = (struct dv_life_plan){0};
+    if (dv_life_needs_sandbox(pod, planning.view, &plan->attempt, &id)) {
         plan->has_changed = id.n > 0;
         plan_sandbox(&planning);
         return;
     }
     plan->sandbox_id = dv_str_copy(id, arena);
-    if (life_wants_reset(pod, planning.view)) {
+    if (dv_life_wants_reset(pod, planning.view)) {
         plan_reset(&planning);
         return;
     }

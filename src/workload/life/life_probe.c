@@ -5,26 +5,27 @@
 #include "resource/resource.h"
 #include "workload/life/life_state.h"
 
-bool life_probe_knows(const struct dv_life *life, dv_str name, enum dv_probe_kind kind, dv_str id)
+bool dv_life_probe_knows(const struct dv_life *life, dv_str name, enum dv_probe_kind kind,
+                         dv_str id)
 {
-    const struct life_member *member = life_member_find(life, name);
+    const struct dv_life_member *member = dv_life_member_find(life, name);
 
-    return member && member->probes && member->probes[kind].instance == life_hash(id);
+    return member && member->probes && member->probes[kind].instance == dv_life_hash(id);
 }
 
-enum dv_probe_result life_probe_result(const struct dv_life *life, dv_str name,
-                                       enum dv_probe_kind kind, dv_str id)
+enum dv_probe_result dv_life_probe_result(const struct dv_life *life, dv_str name,
+                                          enum dv_probe_kind kind, dv_str id)
 {
-    const struct life_member *member = life_member_find(life, name);
+    const struct dv_life_member *member = dv_life_member_find(life, name);
 
-    return life_probe_knows(life, name, kind, id)
+    return dv_life_probe_knows(life, name, kind, id)
                ? (enum dv_probe_result)member->probes[kind].result
                : DV_PROBE_IS_UNKNOWN;
 }
 
-void life_probe_want(struct dv_life *life, dv_str name)
+void dv_life_probe_want(struct dv_life *life, dv_str name)
 {
-    struct life_member *member = life_member(life, name);
+    struct dv_life_member *member = dv_life_member(life, name);
 
     if (member->probes)
         member->probes[DV_PROBE_READINESS].is_wanted = true;
@@ -32,10 +33,10 @@ void life_probe_want(struct dv_life *life, dv_str name)
 
 /* One probe at this look. */
 struct probing {
-    struct life_look *look;
+    struct dv_life_looking *look;
     const struct dv_api_container *container;
     const struct dv_life_container *newest; /* NULL: it has no instance */
-    struct life_member *member;
+    struct dv_life_member *member;
     struct dv_probe_sight sight;
 };
 
@@ -56,14 +57,14 @@ static void see(struct probing *probing, enum dv_probe_kind kind)
     const struct dv_life_facts *facts = probing->look->facts;
     const struct dv_life_container *newest = probing->newest;
     const struct dv_api_container_status *status =
-        status_of(life_status_before(probing->look), probing->container->name);
+        status_of(dv_life_status_before(probing->look), probing->container->name);
     /* An instance is probed once its status was told: what a probe finds changes that status. */
     bool is_its = newest && status && dv_str_ends_with(status->container_id, newest->id);
 
     probing->sight = (struct dv_probe_sight){
         .probe = dv_probe_of(probing->container, kind),
         .kind = kind,
-        .instance = is_its && newest->state != DV_LIFE_CREATED ? life_hash(newest->id) : 0,
+        .instance = is_its && newest->state != DV_LIFE_CREATED ? dv_life_hash(newest->id) : 0,
         .is_running = newest && newest->state == DV_LIFE_RUNNING,
         .has_started = is_its && status->started && *status->started,
         .is_ending = probing->look->life->stage > DV_LIFE_SYNCING,
@@ -78,14 +79,15 @@ static void see(struct probing *probing, enum dv_probe_kind kind)
 
 static void begin_run(struct probing *probing)
 {
-    struct dv_life_action *action = life_begin(probing->look, DV_LIFE_PROBE, probing->newest->id);
+    struct dv_life_action *action =
+        dv_life_begin(probing->look, DV_LIFE_PROBE, probing->newest->id);
     int64_t timeout_s = probing->sight.probe->timeout_seconds;
 
-    life_for_container(probing->look, action, probing->container->name);
+    dv_life_for_container(probing->look, action, probing->container->name);
     action->probe = probing->sight.probe;
     action->probe_kind = probing->sight.kind;
     action->limit_ms = timeout_s > 0 ? (uint64_t)timeout_s * 1000 : 1000;
-    action->ips = life_copy_strs(dv_life_ips(probing->look->life), probing->look->arena);
+    action->ips = dv_life_copy_strs(dv_life_ips(probing->look->life), probing->look->arena);
     probing->look->life->pending.v[probing->look->life->pending.n - 1].probe_kind =
         probing->sight.kind;
 }
@@ -98,17 +100,17 @@ static void tell(struct probing *probing, const struct dv_life_result *result)
 
     switch (result->outcome) {
     case DV_PROBE_WARNING:
-        life_note(probing->look, true, "ProbeWarning", name, "%.*s probe warning: %.*s",
-                  DV_FMT(kind), DV_FMT(result->output));
+        dv_life_add_note(probing->look, true, "ProbeWarning", name, "%.*s probe warning: %.*s",
+                         DV_FMT(kind), DV_FMT(result->output));
         break;
     case DV_PROBE_FAILURE:
-        life_note(probing->look, true, "Unhealthy", name, "%.*s probe failed: %.*s", DV_FMT(kind),
-                  DV_FMT(result->output));
+        dv_life_add_note(probing->look, true, "Unhealthy", name, "%.*s probe failed: %.*s",
+                         DV_FMT(kind), DV_FMT(result->output));
         break;
     case DV_PROBE_ERROR:
-        life_note(probing->look, true, "Unhealthy", name,
-                  "%.*s probe errored and resulted in unknown state: %.*s", DV_FMT(kind),
-                  DV_FMT(result->error.n > 0 ? result->error : result->output));
+        dv_life_add_note(probing->look, true, "Unhealthy", name,
+                         "%.*s probe errored and resulted in unknown state: %.*s", DV_FMT(kind),
+                         DV_FMT(result->error.n > 0 ? result->error : result->output));
         break;
     case DV_PROBE_SUCCESS:
         break;
@@ -126,8 +128,8 @@ static bool end_run(struct probing *probing, const struct dv_life_result *result
     return change.has_changed;
 }
 
-static const struct life_pending *find_run(const struct dv_life *life, enum dv_probe_kind kind,
-                                           uint64_t instance)
+static const struct dv_life_pending *find_run(const struct dv_life *life, enum dv_probe_kind kind,
+                                              uint64_t instance)
 {
     for (size_t i = 0; i < life->pending.n; i++)
         if (life->pending.v[i].kind == DV_LIFE_PROBE && life->pending.v[i].probe_kind == kind &&
@@ -141,7 +143,7 @@ static bool go_on(struct probing *probing)
 {
     struct dv_life *life = probing->look->life;
     struct dv_probe_worker *worker = &probing->member->probes[probing->sight.kind];
-    const struct life_pending *run = NULL;
+    const struct dv_life_pending *run = NULL;
     uint8_t before = worker->result;
     uint64_t known = worker->instance;
     bool has_changed = false;
@@ -154,7 +156,7 @@ static bool go_on(struct probing *probing)
             uint32_t id = run->id;
 
             has_changed = end_run(probing, &run->result);
-            life_forget(life, id);
+            dv_life_forget(life, id);
         } else {
             worker->is_under_way = false;
         }
@@ -169,7 +171,7 @@ static bool go_on(struct probing *probing)
     /* One on hold waits for another instance, which makes itself known. */
     if (!worker->is_under_way &&
         !(worker->is_on_hold && worker->instance == probing->sight.instance))
-        life_look_at(probing->look, worker->next_ms);
+        dv_life_look_at(probing->look, worker->next_ms);
     if (probing->sight.kind != DV_PROBE_LIVENESS && worker->instance == known &&
         worker->result != before)
         has_changed = true;
@@ -182,17 +184,17 @@ static bool has_probes(const struct dv_api_container *container)
 }
 
 /* Returns whether a sync is due. */
-static bool probe_container(struct life_look *look, const struct dv_api_container *container)
+static bool probe_container(struct dv_life_looking *look, const struct dv_api_container *container)
 {
     struct probing probing = {.look = look, .container = container};
     bool has_changed = false;
 
     if (!has_probes(container))
         return false;
-    probing.member = life_member(look->life, container->name);
+    probing.member = dv_life_member(look->life, container->name);
     if (!probing.member->probes)
         probing.member->probes = dv_alloc(sizeof(struct dv_probe_worker) * DV_N_PROBE_KINDS);
-    probing.newest = life_newest(&look->facts->view, container->name);
+    probing.newest = dv_life_newest(&look->facts->view, container->name);
     for (int kind = 0; kind < DV_N_PROBE_KINDS; kind++) {
         if (!dv_probe_of(container, (enum dv_probe_kind)kind))
             continue;
@@ -200,19 +202,19 @@ static bool probe_container(struct life_look *look, const struct dv_api_containe
         if (go_on(&probing)) {
             has_changed = true;
             if (kind != DV_PROBE_LIVENESS)
-                life_publish_probes(look);
+                dv_life_publish_probes(look);
         }
     }
     return has_changed;
 }
 
-void life_probe_go(struct life_look *look)
+void dv_life_probe_go(struct dv_life_looking *look)
 {
     const struct dv_api_pod_spec *spec = &look->pod->spec;
     bool has_changed = false;
 
     for (size_t i = 0; i < spec->n_init_containers; i++)
-        if (life_is_sidecar(&spec->init_containers[i]))
+        if (dv_life_is_sidecar(&spec->init_containers[i]))
             has_changed |= probe_container(look, &spec->init_containers[i]);
     for (size_t i = 0; i < spec->n_containers; i++)
         has_changed |= probe_container(look, &spec->containers[i]);

@@ -10,7 +10,7 @@
 #define TERMINATED_TEXT "The container could not be located when the pod was terminated"
 #define DEADLINE_TEXT "Pod was active on the node longer than the specified deadline"
 
-const struct dv_api_pod_status *life_status_before(const struct life_look *look)
+const struct dv_api_pod_status *dv_life_status_before(const struct dv_life_looking *look)
 {
     if (look->life->status)
         return look->life->status;
@@ -35,11 +35,11 @@ static void add_ip(const struct dv_strs *ips, bool wants_ipv6, struct dv_api_pod
     }
 }
 
-static void reckon_ips(const struct life_reckoning *reckoning)
+static void reckon_ips(const struct dv_life_reckoning *reckoning)
 {
-    const struct life_look *look = reckoning->look;
+    const struct dv_life_looking *look = reckoning->look;
     const struct dv_life_facts *facts = look->facts;
-    const struct dv_life_sandbox *sandbox = life_newest_sandbox(&facts->view);
+    const struct dv_life_sandbox *sandbox = dv_life_newest_sandbox(&facts->view);
     struct dv_api_pod_status *status = reckoning->status;
     struct dv_strs ips = {0};
     bool is_first_ipv6;
@@ -67,7 +67,7 @@ static void reckon_ips(const struct life_reckoning *reckoning)
 }
 
 /* What the node does not write stays as the API has it. */
-static void begin_status(const struct life_look *look, const struct dv_api_pod_status *old,
+static void begin_status(const struct dv_life_looking *look, const struct dv_api_pod_status *old,
                          struct dv_api_pod_status *status)
 {
     *status = look->pod->status;
@@ -104,7 +104,7 @@ static struct dv_api_pod_status *copy_status(const struct dv_api_pod_status *sta
     return copy;
 }
 
-static void store(struct life_look *look, const struct dv_api_pod_status *status)
+static void store(struct dv_life_looking *look, const struct dv_api_pod_status *status)
 {
     struct dv_life *life = look->life;
     struct dv_arena *arena;
@@ -120,12 +120,13 @@ static void store(struct life_look *look, const struct dv_api_pod_status *status
 
 /* ---- the phase ---- */
 
-enum life_phase life_phase_before(const struct life_look *look)
+enum dv_life_phase dv_life_phase_before(const struct dv_life_looking *look)
 {
     const struct dv_api_pod_status *api = &look->pod->status;
-    enum life_phase phase = look->life->status ? look->life->phase : life_phase_read(api->phase);
+    enum dv_life_phase phase =
+        look->life->status ? look->life->phase : dv_life_phase_read(api->phase);
 
-    if (look->life->status || life_phase_is_terminal(phase))
+    if (look->life->status || dv_life_phase_is_terminal(phase))
         return phase;
     /* An agent before us had decided that the pod is to end, and could not tell the phase yet: its
      * claims may be given back already, so that nothing may be started again. */
@@ -133,14 +134,15 @@ enum life_phase life_phase_before(const struct life_look *look)
         if (!dv_str_eq(api->conditions[i].type, DV_STR("Ready")))
             continue;
         if (dv_str_eq(api->conditions[i].reason, DV_STR("PodFailed")))
-            return LIFE_FAILED;
+            return DV_LIFE_PHASE_FAILED;
         if (dv_str_eq(api->conditions[i].reason, DV_STR("PodCompleted")))
-            return LIFE_SUCCEEDED;
+            return DV_LIFE_PHASE_SUCCEEDED;
     }
     return phase;
 }
 
-static bool is_past_deadline(const struct life_look *look, const struct dv_api_pod_status *status)
+static bool is_past_deadline(const struct dv_life_looking *look,
+                             const struct dv_api_pod_status *status)
 {
     const int64_t *deadline_s = look->pod->spec.active_deadline_seconds;
 
@@ -149,23 +151,24 @@ static bool is_past_deadline(const struct life_look *look, const struct dv_api_p
 }
 
 struct ending {
-    enum life_phase phase;
+    enum dv_life_phase phase;
     dv_str reason;
     dv_str message;
 };
 
-static struct ending reckon_end(struct life_look *look, const struct life_reckoning *reckoning)
+static struct ending reckon_end(struct dv_life_looking *look,
+                                const struct dv_life_reckoning *reckoning)
 {
     struct dv_life *life = look->life;
     const struct dv_api_pod_status *api = &look->pod->status;
-    enum life_phase api_phase = life_phase_read(api->phase);
-    enum life_phase old_phase = life_phase_before(look);
-    struct ending end = {.phase = life_reckon_phase(reckoning)};
+    enum dv_life_phase api_phase = dv_life_phase_read(api->phase);
+    enum dv_life_phase old_phase = dv_life_phase_before(look);
+    struct ending end = {.phase = dv_life_reckon_phase(reckoning)};
 
-    if (!life_phase_is_terminal(end.phase)) {
-        if (life_phase_is_terminal(old_phase))
+    if (!dv_life_phase_is_terminal(end.phase)) {
+        if (dv_life_phase_is_terminal(old_phase))
             end.phase = old_phase;
-        else if (life_phase_is_terminal(api_phase))
+        else if (dv_life_phase_is_terminal(api_phase))
             end.phase = api_phase;
     }
     if (end.phase == old_phase) {
@@ -173,26 +176,28 @@ static struct ending reckon_end(struct life_look *look, const struct life_reckon
         end.message = life->status ? life->held_message : api->message;
     }
     if (look->facts->eviction_reason.n > 0) {
-        end = (struct ending){LIFE_FAILED, look->facts->eviction_reason,
+        end = (struct ending){DV_LIFE_PHASE_FAILED, look->facts->eviction_reason,
                               look->facts->eviction_message};
-    } else if (!life_phase_is_terminal(api_phase) && is_past_deadline(look, reckoning->status)) {
-        life_note(look, false, "DeadlineExceeded", DV_STR_NONE, DEADLINE_TEXT);
-        end = (struct ending){LIFE_FAILED, DV_STR("DeadlineExceeded"), DV_STR(DEADLINE_TEXT)};
+    } else if (!dv_life_phase_is_terminal(api_phase) && is_past_deadline(look, reckoning->status)) {
+        dv_life_add_note(look, false, "DeadlineExceeded", DV_STR_NONE, DEADLINE_TEXT);
+        end = (struct ending){DV_LIFE_PHASE_FAILED, DV_STR("DeadlineExceeded"),
+                              DV_STR(DEADLINE_TEXT)};
     }
-    if (life_phase_is_terminal(api_phase) && end.phase != api_phase)
+    if (dv_life_phase_is_terminal(api_phase) && end.phase != api_phase)
         end = (struct ending){api_phase, api->reason, api->message};
     return end;
 }
 
 /* What is told of the phase now. */
-static void tell_phase(struct life_look *look, const struct ending *end,
+static void tell_phase(struct dv_life_looking *look, const struct ending *end,
                        const struct dv_api_pod_status *old, struct dv_api_pod_status *status)
 {
-    bool is_told = !life_phase_is_terminal(end->phase) || look->life->stage >= DV_LIFE_TERMINATED ||
-                   life_phase_is_terminal(life_phase_read(old->phase));
+    bool is_told = !dv_life_phase_is_terminal(end->phase) ||
+                   look->life->stage >= DV_LIFE_TERMINATED ||
+                   dv_life_phase_is_terminal(dv_life_phase_read(old->phase));
 
-    status->phase =
-        is_told ? life_phase_name(end->phase) : life_phase_name(life_phase_read(old->phase));
+    status->phase = is_told ? dv_life_phase_name(end->phase)
+                            : dv_life_phase_name(dv_life_phase_read(old->phase));
     status->reason = is_told ? end->reason : old->reason;
     status->message = is_told ? end->message : old->message;
 }
@@ -204,10 +209,10 @@ static void keep_end(struct dv_life *life, const struct ending *end)
 
     life->phase = end->phase;
     life->held_reason = life->held_message = DV_STR_NONE;
-    life_set_text(&life->held_reason, end->reason); /* may be a copy of the old one */
-    life_set_text(&life->held_message, end->message);
-    life_set_text(&old_reason, DV_STR_NONE);
-    life_set_text(&old_message, DV_STR_NONE);
+    dv_life_set_text(&life->held_reason, end->reason); /* may be a copy of the old one */
+    dv_life_set_text(&life->held_message, end->message);
+    dv_life_set_text(&old_reason, DV_STR_NONE);
+    dv_life_set_text(&old_message, DV_STR_NONE);
 }
 
 /* ---- what may not be told ---- */
@@ -219,21 +224,21 @@ static bool leaves_end(const struct dv_api_pod *pod, const struct dv_api_contain
         const struct dv_api_container *container = dv_workload_container(pod, old[i].name, NULL);
 
         if (container && dv_str_eq(old[i].name, now[i].name) && old[i].state.terminated &&
-            !now[i].state.terminated && !life_is_sidecar(container) &&
-            !life_restarts_after(pod, container, old[i].state.terminated->exit_code))
+            !now[i].state.terminated && !dv_life_is_sidecar(container) &&
+            !dv_life_restarts_after(pod, container, old[i].state.terminated->exit_code))
             return true;
     }
     return false;
 }
 
 /* A container that has ended for good must not look as if it ran again. */
-static bool is_refused(const struct life_reckoning *reckoning)
+static bool is_refused(const struct dv_life_reckoning *reckoning)
 {
     const struct dv_api_pod *pod = reckoning->look->pod;
     const struct dv_api_pod_status *old = reckoning->old;
     const struct dv_api_pod_status *now = reckoning->status;
 
-    if (dv_str_eq(pod->spec.restart_policy, DV_STR("Always")) || life_has_reset_rules(pod) ||
+    if (dv_str_eq(pod->spec.restart_policy, DV_STR("Always")) || dv_life_has_reset_rules(pod) ||
         old->n_container_statuses != now->n_container_statuses ||
         old->n_init_container_statuses != now->n_init_container_statuses)
         return false;
@@ -243,24 +248,24 @@ static bool is_refused(const struct life_reckoning *reckoning)
                       now->n_init_container_statuses);
 }
 
-enum life_phase life_publish(struct life_look *look, enum life_reckon reckon)
+enum dv_life_phase dv_life_publish(struct dv_life_looking *look, enum dv_life_reckon reckon)
 {
     struct dv_life *life = look->life;
     struct dv_api_pod_status status;
-    struct life_reckoning reckoning = {
+    struct dv_life_reckoning reckoning = {
         .look = look,
-        .old = life_status_before(look),
+        .old = dv_life_status_before(look),
         .status = &status,
         .reckon = reckon,
     };
     struct ending end;
 
     begin_status(look, reckoning.old, &status);
-    life_reckon_containers(&reckoning);
+    dv_life_reckon_containers(&reckoning);
     reckon_ips(&reckoning);
     end = reckon_end(look, &reckoning);
     reckoning.phase = end.phase;
-    life_reckon_conditions(&reckoning);
+    dv_life_reckon_conditions(&reckoning);
     tell_phase(look, &end, reckoning.old, &status);
     for (size_t i = 0; i < life->members.n; i++)
         life->members.v[i].was_reset = false;
@@ -272,7 +277,7 @@ enum life_phase life_publish(struct life_look *look, enum life_reckon reckon)
 
 /* ---- changes of the status as it is ---- */
 
-static void copy_lists(struct life_look *look, struct dv_api_pod_status *status)
+static void copy_lists(struct dv_life_looking *look, struct dv_api_pod_status *status)
 {
     struct dv_api_container_status *inits = DV_NEW_ARRAY(
         look->arena, struct dv_api_container_status, status->n_init_container_statuses);
@@ -292,9 +297,9 @@ static void copy_lists(struct life_look *look, struct dv_api_pod_status *status)
     status->conditions = conditions;
 }
 
-void life_publish_sandbox(struct life_look *look)
+void dv_life_publish_sandbox(struct dv_life_looking *look)
 {
-    struct dv_api_pod_status status = *life_status_before(look);
+    struct dv_api_pod_status status = *dv_life_status_before(look);
 
     copy_lists(look, &status);
     for (size_t i = 0; i < status.n_conditions; i++) {
@@ -309,28 +314,28 @@ void life_publish_sandbox(struct life_look *look)
     store(look, &status);
 }
 
-void life_publish_probes(struct life_look *look)
+void dv_life_publish_probes(struct dv_life_looking *look)
 {
     struct dv_api_pod_status status;
-    struct life_reckoning reckoning = {.look = look,
-                                       .status = &status,
-                                       .old = life_status_before(look),
-                                       .phase = look->life->phase};
+    struct dv_life_reckoning reckoning = {.look = look,
+                                          .status = &status,
+                                          .old = dv_life_status_before(look),
+                                          .phase = look->life->phase};
 
     if (!look->life->status)
         return;
     status = *reckoning.old;
     copy_lists(look, &status);
-    life_reckon_probes(&reckoning);
-    life_reckon_ready(&reckoning);
+    dv_life_reckon_probes(&reckoning);
+    dv_life_reckon_ready(&reckoning);
     store(look, &status);
 }
 
 /* ---- the last words ---- */
 
-bool life_was_initialized(const struct life_look *look)
+bool dv_life_was_initialized(const struct dv_life_looking *look)
 {
-    const struct dv_api_pod_status *status = life_status_before(look);
+    const struct dv_api_pod_status *status = dv_life_status_before(look);
     const struct dv_api_pod_spec *spec = &look->pod->spec;
     const struct dv_api_container_status *last;
 
@@ -346,12 +351,12 @@ bool life_was_initialized(const struct life_look *look)
     if (status->n_init_container_statuses != spec->n_init_containers)
         return false;
     last = &status->init_container_statuses[status->n_init_container_statuses - 1];
-    if (life_is_sidecar(&spec->init_containers[spec->n_init_containers - 1]))
+    if (dv_life_is_sidecar(&spec->init_containers[spec->n_init_containers - 1]))
         return last->state.running && last->started && *last->started;
     return last->state.terminated && last->state.terminated->exit_code == 0;
 }
 
-static void give_end(struct life_look *look, struct dv_api_container_status *status)
+static void give_end(struct dv_life_looking *look, struct dv_api_container_status *status)
 {
     struct dv_api_container_state_terminated *end;
 
@@ -374,9 +379,9 @@ static size_t count_begun(const struct dv_api_pod_status *status)
     return status->n_init_container_statuses > 0 ? 1 : 0;
 }
 
-void life_publish_last(struct life_look *look)
+void dv_life_publish_last(struct dv_life_looking *look)
 {
-    struct dv_api_pod_status status = *life_status_before(look);
+    struct dv_api_pod_status status = *dv_life_status_before(look);
     size_t n_begun = count_begun(&status);
 
     copy_lists(look, &status);
@@ -384,8 +389,8 @@ void life_publish_last(struct life_look *look)
         give_end(look, &status.container_statuses[i]);
     for (size_t i = 0; i < n_begun; i++)
         give_end(look, &status.init_container_statuses[i]);
-    if (!life_phase_is_terminal(life_phase_read(status.phase)))
-        status.phase = life_phase_name(LIFE_FAILED);
-    look->life->phase = life_phase_read(status.phase);
+    if (!dv_life_phase_is_terminal(dv_life_phase_read(status.phase)))
+        status.phase = dv_life_phase_name(DV_LIFE_PHASE_FAILED);
+    look->life->phase = dv_life_phase_read(status.phase);
     store(look, &status);
 }

@@ -2,12 +2,12 @@
 #include "resource/resource.h"
 #include "workload/life/life_state.h"
 
-bool life_is_sidecar(const struct dv_api_container *container)
+bool dv_life_is_sidecar(const struct dv_api_container *container)
 {
     return dv_str_eq(container->restart_policy, DV_STR("Always"));
 }
 
-bool life_is_deleted(const struct dv_api_pod *pod)
+bool dv_life_is_deleted(const struct dv_api_pod *pod)
 {
     return pod->metadata.deletion_timestamp.is_set;
 }
@@ -44,14 +44,14 @@ static dv_str policy(const struct dv_api_pod *pod, const struct dv_api_container
     return container->restart_policy.n > 0 ? container->restart_policy : pod->spec.restart_policy;
 }
 
-bool life_restarts_on_failure(const struct dv_api_pod *pod,
-                              const struct dv_api_container *container)
+bool dv_life_restarts_on_failure(const struct dv_api_pod *pod,
+                                 const struct dv_api_container *container)
 {
     return !dv_str_eq(policy(pod, container), DV_STR("Never"));
 }
 
-bool life_restarts_after(const struct dv_api_pod *pod, const struct dv_api_container *container,
-                         int64_t exit_code)
+bool dv_life_restarts_after(const struct dv_api_pod *pod, const struct dv_api_container *container,
+                            int64_t exit_code)
 {
     const struct dv_api_container_restart_rule *rule = matching_rule(container, exit_code);
 
@@ -60,10 +60,10 @@ bool life_restarts_after(const struct dv_api_pod *pod, const struct dv_api_conta
         return true;
     if (dv_str_eq(policy(pod, container), DV_STR("OnFailure")))
         return exit_code != 0;
-    return life_restarts_on_failure(pod, container);
+    return dv_life_restarts_on_failure(pod, container);
 }
 
-bool life_resets_after(const struct dv_api_container *container, int64_t exit_code)
+bool dv_life_resets_after(const struct dv_api_container *container, int64_t exit_code)
 {
     const struct dv_api_container_restart_rule *rule = matching_rule(container, exit_code);
 
@@ -80,18 +80,18 @@ static bool have_reset_rules(const struct dv_api_container *containers, size_t n
     return false;
 }
 
-bool life_has_reset_rules(const struct dv_api_pod *pod)
+bool dv_life_has_reset_rules(const struct dv_api_pod *pod)
 {
     return have_reset_rules(pod->spec.containers, pod->spec.n_containers) ||
            have_reset_rules(pod->spec.init_containers, pod->spec.n_init_containers);
 }
 
-bool life_should_start(const struct dv_api_pod *pod, const struct dv_api_container *container,
-                       const struct dv_life_view *view)
+bool dv_life_should_start(const struct dv_api_pod *pod, const struct dv_api_container *container,
+                          const struct dv_life_view *view)
 {
-    const struct dv_life_container *newest = life_newest(view, container->name);
+    const struct dv_life_container *newest = dv_life_newest(view, container->name);
 
-    if (life_is_deleted(pod))
+    if (dv_life_is_deleted(pod))
         return false;
     if (!newest)
         return true;
@@ -104,19 +104,19 @@ bool life_should_start(const struct dv_api_pod *pod, const struct dv_api_contain
     case DV_LIFE_EXITED:
         break;
     }
-    return life_restarts_after(pod, container, newest->exit_code);
+    return dv_life_restarts_after(pod, container, newest->exit_code);
 }
 
 /* ---- delays that double ---- */
 
 /* A delay that did not grow for so long begins anew. */
-static bool has_expired(const struct life_backoff *backoff, int64_t since_ms)
+static bool has_expired(const struct dv_life_backoff *backoff, int64_t since_ms)
 {
-    return since_ms - backoff->updated_ms > 2 * (int64_t)LIFE_BACKOFF_MAX_S * 1000;
+    return since_ms - backoff->updated_ms > 2 * (int64_t)DV_LIFE_BACKOFF_MAX_S * 1000;
 }
 
-bool life_backoff_waits(const struct life_backoff *backoff, int64_t since_ms, int64_t now_ms,
-                        int64_t *rest_ms)
+bool dv_life_backoff_waits(const struct dv_life_backoff *backoff, int64_t since_ms, int64_t now_ms,
+                           int64_t *rest_ms)
 {
     int64_t delay_ms = (int64_t)backoff->delay_s * 1000;
 
@@ -129,12 +129,12 @@ bool life_backoff_waits(const struct life_backoff *backoff, int64_t since_ms, in
     return true;
 }
 
-void life_backoff_grow(struct life_backoff *backoff, int64_t since_ms, int64_t now_ms)
+void dv_life_backoff_grow(struct dv_life_backoff *backoff, int64_t since_ms, int64_t now_ms)
 {
     if (backoff->delay_s == 0 || has_expired(backoff, since_ms))
-        backoff->delay_s = LIFE_BACKOFF_FIRST_S;
-    else if (backoff->delay_s < LIFE_BACKOFF_MAX_S)
-        backoff->delay_s =
-            backoff->delay_s * 2 < LIFE_BACKOFF_MAX_S ? backoff->delay_s * 2 : LIFE_BACKOFF_MAX_S;
+        backoff->delay_s = DV_LIFE_BACKOFF_FIRST_S;
+    else if (backoff->delay_s < DV_LIFE_BACKOFF_MAX_S)
+        backoff->delay_s = backoff->delay_s * 2 < DV_LIFE_BACKOFF_MAX_S ? backoff->delay_s * 2
+                                                                        : DV_LIFE_BACKOFF_MAX_S;
     backoff->updated_ms = now_ms;
 }

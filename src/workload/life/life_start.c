@@ -10,48 +10,49 @@
 #include "workload/life/life_state.h"
 
 struct start_look {
-    struct life_look *look;
-    const struct life_start *start;
+    struct dv_life_looking *look;
+    const struct dv_life_start *start;
     const struct dv_api_container *spec;
-    struct life_member *member;
-    struct life_starting *starting;
+    struct dv_life_member *member;
+    struct dv_life_starting *starting;
     struct dv_arena *arena;
     dv_str sandbox_id;
     struct dv_strs ips;
 };
 
-static enum life_go fail(struct start_look *start, const char *reason, dv_str message)
+static enum dv_life_go fail(struct start_look *start, const char *reason, dv_str message)
 {
     start->member->reason = dv_str_from_c(reason);
-    life_set_text(&start->member->message, message);
-    start->starting->step = LIFE_START_FAILED;
-    return LIFE_NEXT;
+    dv_life_set_text(&start->member->message, message);
+    start->starting->step = DV_LIFE_START_FAILED;
+    return DV_LIFE_NEXT;
 }
 
 /* A failure of the image's part, which has an event of its own before this one. */
-static enum life_go fail_image(struct start_look *start, const char *reason, dv_str message)
+static enum dv_life_go fail_image(struct start_look *start, const char *reason, dv_str message)
 {
-    life_note(start->look, true, "Failed", start->start->name, "Error: %s", reason);
+    dv_life_add_note(start->look, true, "Failed", start->start->name, "Error: %s", reason);
     return fail(start, reason, message);
 }
 
 /* A failure whose text is its event. */
-static enum life_go fail_with_text(struct start_look *start, const char *reason, dv_str message)
+static enum dv_life_go fail_with_text(struct start_look *start, const char *reason, dv_str message)
 {
-    life_note(start->look, true, "Failed", start->start->name, "Error: %.*s", DV_FMT(message));
+    dv_life_add_note(start->look, true, "Failed", start->start->name, "Error: %.*s",
+                     DV_FMT(message));
     return fail(start, reason, message);
 }
 
 static struct dv_life_action *begin(struct start_look *start, enum dv_life_action_kind kind,
-                                    enum life_start_step step)
+                                    enum dv_life_start_step step)
 {
-    struct dv_life_action *action = life_begin(start->look, kind, start->starting->id);
+    struct dv_life_action *action = dv_life_begin(start->look, kind, start->starting->id);
 
-    life_for_container(start->look, action, start->start->name);
+    dv_life_for_container(start->look, action, start->start->name);
     action->image = dv_str_copy(start->starting->image, start->look->arena);
     action->image_id = dv_str_copy(start->starting->image_id, start->look->arena);
     action->sandbox_id = dv_str_copy(start->sandbox_id, start->look->arena);
-    action->ips = life_copy_strs(start->ips, start->look->arena);
+    action->ips = dv_life_copy_strs(start->ips, start->look->arena);
     start->starting->action = action->id_of_action;
     start->starting->since_ms = start->look->facts->now_ms;
     start->starting->step = step;
@@ -70,34 +71,34 @@ static uint64_t restart_key(const struct dv_api_container *spec)
     dv_buf_add(&text, spec->image);
     dv_encode_json_text(&dv_message_resource_requirements, &spec->resources, NULL, DV_STR_NONE,
                         &text);
-    key = life_hash(dv_buf_str(&text));
+    key = dv_life_hash(dv_buf_str(&text));
     dv_buf_fini(&text);
     return key;
 }
 
 static bool is_backed_off(struct start_look *start)
 {
-    struct life_member *member = start->member;
-    int64_t now_ms = life_wall_ms(start->look);
+    struct dv_life_member *member = start->member;
+    int64_t now_ms = dv_life_wall_ms(start->look);
     uint64_t key = restart_key(start->spec);
 
     if (start->start->exited_ms == 0)
         return false;
     if (member->restart_key != key)
-        member->restart = (struct life_backoff){0};
+        member->restart = (struct dv_life_backoff){0};
     member->restart_key = key;
-    if (!life_backoff_waits(&member->restart, start->start->exited_ms, now_ms,
-                            &start->starting->backoff_rest_ms)) {
-        life_backoff_grow(&member->restart, start->start->exited_ms, now_ms);
+    if (!dv_life_backoff_waits(&member->restart, start->start->exited_ms, now_ms,
+                               &start->starting->backoff_rest_ms)) {
+        dv_life_backoff_grow(&member->restart, start->start->exited_ms, now_ms);
         return false;
     }
     start->starting->has_backed_off = true;
     return true;
 }
 
-static enum life_go fail_backed_off(struct start_look *start)
+static enum dv_life_go fail_backed_off(struct start_look *start)
 {
-    dv_str pod = life_pod_text(start->look);
+    dv_str pod = dv_life_pod_text(start->look);
     uint32_t delay_s = start->member->restart.delay_s;
     char delay[32];
 
@@ -106,9 +107,9 @@ static enum life_go fail_backed_off(struct start_look *start)
         (void)snprintf(delay, sizeof(delay), "%us", delay_s);
     else
         (void)snprintf(delay, sizeof(delay), "%um%us", delay_s / 60, delay_s % 60);
-    life_note(start->look, true, "BackOff", start->start->name,
-              "Back-off restarting failed container %.*s in pod %.*s", DV_FMT(start->start->name),
-              DV_FMT(pod));
+    dv_life_add_note(start->look, true, "BackOff", start->start->name,
+                     "Back-off restarting failed container %.*s in pod %.*s",
+                     DV_FMT(start->start->name), DV_FMT(pod));
     return fail(start, "CrashLoopBackOff",
                 dv_str_printf(start->look->arena,
                               "back-off %s restarting failed container=%.*s pod=%.*s", delay,
@@ -117,62 +118,63 @@ static enum life_go fail_backed_off(struct start_look *start)
 
 /* ---- the image ---- */
 
-static enum life_go begin_create(struct start_look *start)
+static enum dv_life_go begin_create(struct start_look *start)
 {
-    struct dv_life_action *action = begin(start, DV_LIFE_CREATE_CONTAINER, LIFE_START_CREATE);
+    struct dv_life_action *action = begin(start, DV_LIFE_CREATE_CONTAINER, DV_LIFE_START_CREATE);
 
     action->attempt = start->start->attempt;
     action->counts_logs = !start->start->has_instance;
-    return LIFE_WAIT;
+    return DV_LIFE_WAIT;
 }
 
-static enum life_go begin_pull(struct start_look *start)
+static enum dv_life_go begin_pull(struct start_look *start)
 {
-    struct life_member *member = start->member;
+    struct dv_life_member *member = start->member;
     dv_str image = start->starting->image;
-    uint64_t key = life_hash(image);
+    uint64_t key = dv_life_hash(image);
     int64_t now_ms = (int64_t)start->look->facts->now_ms;
 
     if (member->pull_key != key) {
-        member->pull = (struct life_backoff){0};
-        life_set_text(&member->pull_error, DV_STR_NONE);
+        member->pull = (struct dv_life_backoff){0};
+        dv_life_set_text(&member->pull_error, DV_STR_NONE);
     }
     member->pull_key = key;
-    if (life_backoff_waits(&member->pull, member->pull.updated_ms, now_ms,
-                           &start->starting->backoff_rest_ms)) {
+    if (dv_life_backoff_waits(&member->pull, member->pull.updated_ms, now_ms,
+                              &start->starting->backoff_rest_ms)) {
         start->starting->has_backed_off = true;
-        life_note(start->look, false, "BackOff", start->start->name,
-                  "Back-off pulling image \"%.*s\"", DV_FMT(image));
+        dv_life_add_note(start->look, false, "BackOff", start->start->name,
+                         "Back-off pulling image \"%.*s\"", DV_FMT(image));
         return fail_image(start, "ImagePullBackOff",
                           dv_str_printf(start->look->arena, "Back-off pulling image \"%.*s\"%s%.*s",
                                         DV_FMT(image), member->pull_error.n > 0 ? ": " : "",
                                         DV_FMT(member->pull_error)));
     }
-    life_note(start->look, false, "Pulling", start->start->name, "Pulling image \"%.*s\"",
-              DV_FMT(image));
-    (void)begin(start, DV_LIFE_PULL_IMAGE, LIFE_START_PULL);
-    return LIFE_WAIT;
+    dv_life_add_note(start->look, false, "Pulling", start->start->name, "Pulling image \"%.*s\"",
+                     DV_FMT(image));
+    (void)begin(start, DV_LIFE_PULL_IMAGE, DV_LIFE_START_PULL);
+    return DV_LIFE_WAIT;
 }
 
-static enum life_go begin_image(struct start_look *start)
+static enum dv_life_go begin_image(struct start_look *start)
 {
     struct dv_err err;
 
     if (!dv_config_image(start->spec->image, start->arena, &start->starting->image, &err)) {
         dv_str message = dv_str_copy(dv_str_from_c(err.msg), start->look->arena);
 
-        life_note(start->look, true, "InspectFailed", start->start->name, "%.*s", DV_FMT(message));
+        dv_life_add_note(start->look, true, "InspectFailed", start->start->name, "%.*s",
+                         DV_FMT(message));
         return fail_image(start, "InvalidImageName", message);
     }
     /* it may be a part of the pod's object, which can be another one before the start has ended */
     start->starting->image = dv_str_copy(start->starting->image, start->arena);
     if (dv_str_eq(start->spec->image_pull_policy, DV_STR("Always")))
         return begin_pull(start);
-    (void)begin(start, DV_LIFE_INSPECT_IMAGE, LIFE_START_INSPECT);
-    return LIFE_WAIT;
+    (void)begin(start, DV_LIFE_INSPECT_IMAGE, DV_LIFE_START_INSPECT);
+    return DV_LIFE_WAIT;
 }
 
-static enum life_go end_inspect(struct start_look *start, const struct dv_life_result *result)
+static enum dv_life_go end_inspect(struct start_look *start, const struct dv_life_result *result)
 {
     dv_str image = start->starting->image;
     dv_str name = start->start->name;
@@ -181,31 +183,32 @@ static enum life_go end_inspect(struct start_look *start, const struct dv_life_r
     if (result->has_failed) {
         text = dv_str_printf(start->look->arena, "Failed to inspect image \"%.*s\": %.*s",
                              DV_FMT(image), DV_FMT(result->error));
-        life_note(start->look, true, "InspectFailed", name, "%.*s", DV_FMT(text));
+        dv_life_add_note(start->look, true, "InspectFailed", name, "%.*s", DV_FMT(text));
         return fail_image(
             start, result->fault == DV_LIFE_FAULT_NAME ? "InvalidImageName" : "ImageInspectError",
             text);
     }
     if (result->id.n > 0) {
         start->starting->image_id = dv_str_copy(result->id, start->arena);
-        life_note(start->look, false, "Pulled", name,
-                  "Container image \"%.*s\" already present on machine and can be accessed by the "
-                  "pod",
-                  DV_FMT(image));
+        dv_life_add_note(
+            start->look, false, "Pulled", name,
+            "Container image \"%.*s\" already present on machine and can be accessed by the "
+            "pod",
+            DV_FMT(image));
         return begin_create(start);
     }
     if (dv_str_eq(start->spec->image_pull_policy, DV_STR("Never"))) {
         text = dv_str_printf(start->look->arena,
                              "Container image \"%.*s\" is not present with pull policy of Never",
                              DV_FMT(image));
-        life_note(start->look, true, "ErrImageNeverPull", name, "%.*s", DV_FMT(text));
+        dv_life_add_note(start->look, true, "ErrImageNeverPull", name, "%.*s", DV_FMT(text));
         return fail_image(start, "ErrImageNeverPull", text);
     }
     return begin_pull(start);
 }
 
 /* What a registry's or runtime's error text makes of a failed pull. */
-static enum life_go fail_pull(struct start_look *start, dv_str error)
+static enum dv_life_go fail_pull(struct start_look *start, dv_str error)
 {
     static const struct {
         dv_str prefix;
@@ -214,13 +217,14 @@ static enum life_go fail_pull(struct start_look *start, dv_str error)
         {DV_STR_INIT("RegistryUnavailable"),       "because the registry is unavailable"    },
         {DV_STR_INIT("SignatureValidationFailed"), "because the signature validation failed"},
     };
-    struct life_member *member = start->member;
+    struct dv_life_member *member = start->member;
     const char *reason = "ErrImagePull";
     int64_t now_ms = (int64_t)start->look->facts->now_ms;
     dv_str text = error;
 
-    life_note(start->look, true, "Failed", start->start->name,
-              "Failed to pull image \"%.*s\": %.*s", DV_FMT(start->starting->image), DV_FMT(error));
+    dv_life_add_note(start->look, true, "Failed", start->start->name,
+                     "Failed to pull image \"%.*s\": %.*s", DV_FMT(start->starting->image),
+                     DV_FMT(error));
     for (size_t i = 0; i < DV_COUNT(known); i++) {
         if (!error.p || !dv_str_starts_with(error, known[i].prefix))
             continue;
@@ -229,9 +233,9 @@ static enum life_go fail_pull(struct start_look *start, dv_str error)
                              DV_FMT(start->starting->image), known[i].why,
                              DV_FMT(dv_str_slice(error, known[i].prefix.n, error.n)));
     }
-    life_backoff_grow(&member->pull, now_ms, now_ms);
-    life_set_text(&member->pull_error,
-                  dv_str_printf(start->look->arena, "%s: %.*s", reason, DV_FMT(text)));
+    dv_life_backoff_grow(&member->pull, now_ms, now_ms);
+    dv_life_set_text(&member->pull_error,
+                     dv_str_printf(start->look->arena, "%s: %.*s", reason, DV_FMT(text)));
     return fail_image(start, reason, text);
 }
 
@@ -259,7 +263,7 @@ static dv_str duration_text(uint64_t ms, struct dv_arena *arena)
                          fraction);
 }
 
-static enum life_go end_pull(struct start_look *start, const struct dv_life_result *result)
+static enum dv_life_go end_pull(struct start_look *start, const struct dv_life_result *result)
 {
     dv_str took;
 
@@ -268,19 +272,20 @@ static enum life_go end_pull(struct start_look *start, const struct dv_life_resu
     took =
         duration_text(start->look->facts->now_ms - start->starting->since_ms, start->look->arena);
     start->starting->image_id = dv_str_copy(result->id, start->arena);
-    start->member->pull = (struct life_backoff){0};
-    life_set_text(&start->member->pull_error, DV_STR_NONE);
-    life_note(start->look, false, "Pulled", start->start->name,
-              "Successfully pulled image \"%.*s\" in %.*s (%.*s including waiting). Image size: "
-              "%llu bytes.",
-              DV_FMT(start->starting->image), DV_FMT(took), DV_FMT(took),
-              (unsigned long long)result->size_bytes);
+    start->member->pull = (struct dv_life_backoff){0};
+    dv_life_set_text(&start->member->pull_error, DV_STR_NONE);
+    dv_life_add_note(
+        start->look, false, "Pulled", start->start->name,
+        "Successfully pulled image \"%.*s\" in %.*s (%.*s including waiting). Image size: "
+        "%llu bytes.",
+        DV_FMT(start->starting->image), DV_FMT(took), DV_FMT(took),
+        (unsigned long long)result->size_bytes);
     return begin_create(start);
 }
 
 /* ---- the container ---- */
 
-static enum life_go end_create(struct start_look *start, const struct dv_life_result *result)
+static enum dv_life_go end_create(struct start_look *start, const struct dv_life_result *result)
 {
     if (result->has_failed)
         return fail_with_text(start,
@@ -288,32 +293,32 @@ static enum life_go end_create(struct start_look *start, const struct dv_life_re
                                                                     : "CreateContainerError",
                               dv_str_copy(result->error, start->look->arena));
     start->starting->id = dv_str_copy(result->id, start->arena);
-    life_note(start->look, false, "Created", start->start->name, "Container created");
-    (void)begin(start, DV_LIFE_START_CONTAINER, LIFE_START_RUN);
-    return LIFE_WAIT;
+    dv_life_add_note(start->look, false, "Created", start->start->name, "Container created");
+    (void)begin(start, DV_LIFE_START_CONTAINER, DV_LIFE_START_RUN);
+    return DV_LIFE_WAIT;
 }
 
-static enum life_go succeed(struct start_look *start)
+static enum dv_life_go succeed(struct start_look *start)
 {
     start->member->reason = DV_STR_NONE;
-    life_set_text(&start->member->message, DV_STR_NONE);
-    start->starting->step = LIFE_START_DONE;
-    return LIFE_NEXT;
+    dv_life_set_text(&start->member->message, DV_STR_NONE);
+    start->starting->step = DV_LIFE_START_DONE;
+    return DV_LIFE_NEXT;
 }
 
-static enum life_go end_start(struct start_look *start, const struct dv_life_result *result)
+static enum dv_life_go end_start(struct start_look *start, const struct dv_life_result *result)
 {
     struct dv_life_action *action;
 
     if (result->has_failed)
         return fail_with_text(start, "RunContainerError",
                               dv_str_copy(result->error, start->look->arena));
-    life_note(start->look, false, "Started", start->start->name, "Container started");
+    dv_life_add_note(start->look, false, "Started", start->start->name, "Container started");
     if (!start->spec->lifecycle || !start->spec->lifecycle->post_start)
         return succeed(start);
-    action = begin(start, DV_LIFE_POST_START, LIFE_START_HOOK);
+    action = begin(start, DV_LIFE_POST_START, DV_LIFE_START_HOOK);
     action->hook = start->spec->lifecycle->post_start;
-    return LIFE_WAIT;
+    return DV_LIFE_WAIT;
 }
 
 /* ---- postStart ---- */
@@ -338,7 +343,7 @@ static dv_str command_text(const struct dv_api_exec_action *exec, struct dv_aren
 static dv_str hook_error(struct start_look *start, const struct dv_life_result *result)
 {
     const struct dv_api_lifecycle_handler *hook = start->spec->lifecycle->post_start;
-    dv_str pod = life_pod_text(start->look);
+    dv_str pod = dv_life_pod_text(start->look);
     struct dv_buf output;
     dv_str text;
 
@@ -362,65 +367,66 @@ static dv_str hook_error(struct start_look *start, const struct dv_life_result *
     return text;
 }
 
-static enum life_go end_hook(struct start_look *start, const struct dv_life_result *result)
+static enum dv_life_go end_hook(struct start_look *start, const struct dv_life_result *result)
 {
-    struct life_kill *kill;
+    struct dv_life_kill *kill;
 
     if (!result->has_failed)
         return succeed(start);
     start->starting->hook_error = hook_error(start, result);
-    life_note(start->look, true, "FailedPostStartHook", start->start->name, "PostStartHook failed");
+    dv_life_add_note(start->look, true, "FailedPostStartHook", start->start->name,
+                     "PostStartHook failed");
     kill = dv_vec_add_in(&start->starting->kill, start->arena);
-    *kill = (struct life_kill){.id = start->starting->id,
-                               .name = start->start->name,
-                               .kind = start->start->kind,
-                               .message = DV_STR("FailedPostStartHook"),
-                               .grace_s = -1};
-    start->starting->step = LIFE_START_KILL;
-    return LIFE_NEXT;
+    *kill = (struct dv_life_kill){.id = start->starting->id,
+                                  .name = start->start->name,
+                                  .kind = start->start->kind,
+                                  .message = DV_STR("FailedPostStartHook"),
+                                  .grace_s = -1};
+    start->starting->step = DV_LIFE_START_KILL;
+    return DV_LIFE_NEXT;
 }
 
 /* ---- all of it ---- */
 
-typedef enum life_go end_fn(struct start_look *start, const struct dv_life_result *result);
+typedef enum dv_life_go end_fn(struct start_look *start, const struct dv_life_result *result);
 
-static enum life_go step(struct start_look *start)
+static enum dv_life_go step(struct start_look *start)
 {
-    static end_fn *const ends[LIFE_START_FAILED + 1] = {
-        [LIFE_START_INSPECT] = end_inspect, [LIFE_START_PULL] = end_pull,
-        [LIFE_START_CREATE] = end_create,   [LIFE_START_RUN] = end_start,
-        [LIFE_START_HOOK] = end_hook,
+    static end_fn *const ends[DV_LIFE_START_FAILED + 1] = {
+        [DV_LIFE_START_INSPECT] = end_inspect, [DV_LIFE_START_PULL] = end_pull,
+        [DV_LIFE_START_CREATE] = end_create,   [DV_LIFE_START_RUN] = end_start,
+        [DV_LIFE_START_HOOK] = end_hook,
     };
-    struct life_starting *starting = start->starting;
+    struct dv_life_starting *starting = start->starting;
     const struct dv_life_result *result;
     uint32_t action = starting->action;
-    enum life_go go;
+    enum dv_life_go go;
 
-    if (starting->step == LIFE_START_BEGIN)
+    if (starting->step == DV_LIFE_START_BEGIN)
         return is_backed_off(start) ? fail_backed_off(start) : begin_image(start);
-    if (starting->step == LIFE_START_KILL) {
-        if (life_is_forced(start->look)) /* the end stops it with all others */
-            life_kill_cancel(start->look, &starting->kill);
-        if (life_kill_step(start->look, &starting->kill, start->arena) == LIFE_WAIT)
-            return LIFE_WAIT;
+    if (starting->step == DV_LIFE_START_KILL) {
+        if (dv_life_is_forced(start->look)) /* the end stops it with all others */
+            dv_life_kill_cancel(start->look, &starting->kill);
+        if (dv_life_kill_step(start->look, &starting->kill, start->arena) == DV_LIFE_WAIT)
+            return DV_LIFE_WAIT;
         return fail(start, "PostStartHookError", starting->hook_error);
     }
-    result = life_result(start->look->life, action);
+    result = dv_life_result_of(start->look->life, action);
     if (!result || !ends[starting->step])
-        return LIFE_WAIT;
+        return DV_LIFE_WAIT;
     go = ends[starting->step](start, result);
-    life_forget(start->look->life, action);
+    dv_life_forget(start->look->life, action);
     return go;
 }
 
-enum life_go life_start_step(struct life_look *look, const struct life_start *start,
-                             dv_str sandbox_id, struct dv_strs ips, struct life_starting *starting,
-                             struct dv_arena *arena)
+enum dv_life_go dv_life_start_step(struct dv_life_looking *look, const struct dv_life_start *start,
+                                   dv_str sandbox_id, struct dv_strs ips,
+                                   struct dv_life_starting *starting, struct dv_arena *arena)
 {
     struct start_look start_look = {
         .look = look,
         .start = start,
-        .spec = life_spec(look, start->name, NULL),
+        .spec = dv_life_spec(look, start->name, NULL),
         .starting = starting,
         .arena = arena,
         .sandbox_id = sandbox_id,
@@ -428,13 +434,13 @@ enum life_go life_start_step(struct life_look *look, const struct life_start *st
     };
 
     if (!start_look.spec) { /* the container is not in the object any more */
-        life_forget(look->life, starting->action);
-        starting->step = LIFE_START_FAILED;
-        return LIFE_NEXT;
+        dv_life_forget(look->life, starting->action);
+        starting->step = DV_LIFE_START_FAILED;
+        return DV_LIFE_NEXT;
     }
-    start_look.member = life_member(look->life, start->name);
-    while (starting->step != LIFE_START_DONE && starting->step != LIFE_START_FAILED)
-        if (step(&start_look) == LIFE_WAIT)
-            return LIFE_WAIT;
-    return LIFE_NEXT;
+    start_look.member = dv_life_member(look->life, start->name);
+    while (starting->step != DV_LIFE_START_DONE && starting->step != DV_LIFE_START_FAILED)
+        if (step(&start_look) == DV_LIFE_WAIT)
+            return DV_LIFE_WAIT;
+    return DV_LIFE_NEXT;
 }

@@ -14,7 +14,7 @@
 
 /* One of the three lists of a status. */
 struct list {
-    const struct life_reckoning *reckoning;
+    const struct dv_life_reckoning *reckoning;
     const struct dv_api_pod *pod;
     const struct dv_life_view *view;
     const struct dv_api_container_status *old;
@@ -153,7 +153,7 @@ static void fill_instance(const struct list *list, const struct dv_api_container
                           const struct dv_api_container_status *old,
                           struct dv_api_container_status *status)
 {
-    const struct dv_life_container *older = life_older(list->view, instance);
+    const struct dv_life_container *older = dv_life_older(list->view, instance);
     struct dv_api_resource_requirements *resources =
         DV_NEW(list->arena, struct dv_api_resource_requirements);
     struct dv_api_container_user *user;
@@ -189,15 +189,15 @@ static void fill_instance(const struct list *list, const struct dv_api_container
 static bool has_any_regular(const struct list *list)
 {
     for (size_t i = 0; i < list->pod->spec.n_containers; i++)
-        if (life_newest(list->view, list->pod->spec.containers[i].name))
+        if (dv_life_newest(list->view, list->pod->spec.containers[i].name))
             return true;
     return false;
 }
 
 static bool was_reset(const struct list *list, const struct dv_api_container *container)
 {
-    const struct life_member *member =
-        life_member_find(list->reckoning->look->life, container->name);
+    const struct dv_life_member *member =
+        dv_life_member_find(list->reckoning->look->life, container->name);
 
     return member && member->was_reset;
 }
@@ -206,7 +206,7 @@ static void fill_absent(const struct list *list, const struct dv_api_container *
                         const struct dv_api_container_status *old,
                         struct dv_api_container_status *status)
 {
-    if (list->kind == DV_WORKLOAD_INIT && !life_is_sidecar(container) && has_any_regular(list) &&
+    if (list->kind == DV_WORKLOAD_INIT && !dv_life_is_sidecar(container) && has_any_regular(list) &&
         !(old && old->state.terminated)) {
         status->state = terminated(list->arena, 0, DV_STR("Completed"),
                                    DV_STR("Unable to get init container status from container "
@@ -226,7 +226,7 @@ static void fill_absent(const struct list *list, const struct dv_api_container *
         return;
     status->last_state =
         terminated(list->arena, 137, DV_STR("ContainerStatusUnknown"), DV_STR(LOST_TEXT));
-    if (!life_is_deleted(list->pod))
+    if (!dv_life_is_deleted(list->pod))
         status->restart_count++;
 }
 
@@ -244,8 +244,8 @@ static void apply_reason(const struct list *list, const struct dv_api_container 
                          const struct dv_life_container *newest,
                          struct dv_api_container_status *status)
 {
-    const struct life_member *member =
-        life_member_find(list->reckoning->look->life, container->name);
+    const struct dv_life_member *member =
+        dv_life_member_find(list->reckoning->look->life, container->name);
 
     if (!member)
         return;
@@ -253,10 +253,10 @@ static void apply_reason(const struct list *list, const struct dv_api_container 
         apply_reset(list, status);
         return;
     }
-    if (member->reason.n == 0 || !life_should_start(list->pod, container, list->view))
+    if (member->reason.n == 0 || !dv_life_should_start(list->pod, container, list->view))
         return;
     if (list->kind == DV_WORKLOAD_INIT && newest && newest->state == DV_LIFE_EXITED &&
-        newest->exit_code == 0 && !life_is_sidecar(container))
+        newest->exit_code == 0 && !dv_life_is_sidecar(container))
         return; /* it has done its part */
     if (status->state.terminated)
         status->last_state = status->state;
@@ -267,7 +267,7 @@ static void reckon(const struct list *list, const struct dv_api_container *conta
                    struct dv_api_container_status *status)
 {
     const struct dv_api_container_status *old = find(list->old, list->n_old, container->name);
-    const struct dv_life_container *newest = life_newest(list->view, container->name);
+    const struct dv_life_container *newest = dv_life_newest(list->view, container->name);
 
     status->name = container->name;
     status->image = container->image;
@@ -293,36 +293,36 @@ static int compare_names(const void *a, const void *b)
 
 /* ---- probes' part ---- */
 
-static void reckon_started(const struct life_reckoning *reckoning,
+static void reckon_started(const struct dv_life_reckoning *reckoning,
                            const struct dv_api_container *container, enum dv_workload_kind kind,
                            const struct dv_api_container_status *old,
                            struct dv_api_container_status *status)
 {
     struct dv_life *life = reckoning->look->life;
     const struct dv_life_container *newest =
-        life_newest(&reckoning->look->facts->view, container->name);
+        dv_life_newest(&reckoning->look->facts->view, container->name);
     bool *started = DV_NEW(reckoning->look->arena, bool);
     bool is_ready = false;
 
     /* A status of before the newest instance says nothing about it. */
     if (status->state.running && newest && dv_str_ends_with(status->container_id, newest->id)) {
         *started = !container->startup_probe ||
-                   (life_probe_knows(life, container->name, DV_PROBE_STARTUP, newest->id)
-                        ? life_probe_result(life, container->name, DV_PROBE_STARTUP, newest->id) ==
-                              DV_PROBE_HAS_SUCCEEDED
+                   (dv_life_probe_knows(life, container->name, DV_PROBE_STARTUP, newest->id)
+                        ? dv_life_probe_result(life, container->name, DV_PROBE_STARTUP,
+                                               newest->id) == DV_PROBE_HAS_SUCCEEDED
                         : old && old->started && *old->started &&
                               dv_str_eq(old->container_id, status->container_id));
         is_ready =
             *started &&
             (!container->readiness_probe ||
-             (life_probe_knows(life, container->name, DV_PROBE_READINESS, newest->id)
-                  ? life_probe_result(life, container->name, DV_PROBE_READINESS, newest->id) ==
+             (dv_life_probe_knows(life, container->name, DV_PROBE_READINESS, newest->id)
+                  ? dv_life_probe_result(life, container->name, DV_PROBE_READINESS, newest->id) ==
                         DV_PROBE_HAS_SUCCEEDED
                   : old && old->ready && dv_str_eq(old->container_id, status->container_id)));
     }
     /* Whether it is ready now is asked at once rather than at the probe's next turn. */
     if (*started && !is_ready && container->readiness_probe)
-        life_probe_want(life, container->name);
+        dv_life_probe_want(life, container->name);
     if (kind == DV_WORKLOAD_INIT)
         is_ready = status->state.terminated ? status->state.terminated->exit_code == 0
                                             : status->state.waiting && status->ready;
@@ -330,7 +330,7 @@ static void reckon_started(const struct life_reckoning *reckoning,
     status->ready = is_ready;
 }
 
-void life_reckon_probes(const struct life_reckoning *reckoning)
+void dv_life_reckon_probes(const struct dv_life_reckoning *reckoning)
 {
     const struct dv_api_pod *pod = reckoning->look->pod;
     struct dv_api_pod_status *status = reckoning->status;
@@ -340,7 +340,7 @@ void life_reckon_probes(const struct life_reckoning *reckoning)
 
         if (i < status->n_init_container_statuses)
             reckon_started(reckoning, container,
-                           life_is_sidecar(container) ? DV_WORKLOAD_SIDECAR : DV_WORKLOAD_INIT,
+                           dv_life_is_sidecar(container) ? DV_WORKLOAD_SIDECAR : DV_WORKLOAD_INIT,
                            find(reckoning->old->init_container_statuses,
                                 reckoning->old->n_init_container_statuses, container->name),
                            &status->init_container_statuses[i]);
@@ -357,7 +357,7 @@ void life_reckon_probes(const struct life_reckoning *reckoning)
     }
 }
 
-void life_reckon_containers(const struct life_reckoning *reckoning)
+void dv_life_reckon_containers(const struct dv_life_reckoning *reckoning)
 {
     const struct dv_api_pod *pod = reckoning->look->pod;
     const struct dv_api_pod_spec *spec = &pod->spec;
@@ -369,7 +369,7 @@ void life_reckon_containers(const struct life_reckoning *reckoning)
         .pod = pod,
         .view = &reckoning->look->facts->view,
         .arena = arena,
-        .message_bytes = LIFE_MESSAGE_BYTES / dv_size_max(n_all, 1),
+        .message_bytes = DV_LIFE_MESSAGE_BYTES / dv_size_max(n_all, 1),
     };
 
     list.kind = DV_WORKLOAD_INIT;
@@ -403,5 +403,5 @@ void life_reckon_containers(const struct life_reckoning *reckoning)
     status->n_ephemeral_container_statuses = spec->n_ephemeral_containers;
     qsort(status->ephemeral_container_statuses, spec->n_ephemeral_containers,
           sizeof(status->ephemeral_container_statuses[0]), compare_names);
-    life_reckon_probes(reckoning);
+    dv_life_reckon_probes(reckoning);
 }

@@ -17,7 +17,7 @@ static bool is_later(const struct dv_life_container *a, const struct dv_life_con
     return dv_str_cmp(a->id, b->id) > 0;
 }
 
-const struct dv_life_container *life_newest(const struct dv_life_view *view, dv_str name)
+const struct dv_life_container *dv_life_newest(const struct dv_life_view *view, dv_str name)
 {
     const struct dv_life_container *newest = NULL;
 
@@ -30,8 +30,8 @@ const struct dv_life_container *life_newest(const struct dv_life_view *view, dv_
     return newest;
 }
 
-const struct dv_life_container *life_older(const struct dv_life_view *view,
-                                           const struct dv_life_container *than)
+const struct dv_life_container *dv_life_older(const struct dv_life_view *view,
+                                              const struct dv_life_container *than)
 {
     const struct dv_life_container *older = NULL;
 
@@ -45,16 +45,16 @@ const struct dv_life_container *life_older(const struct dv_life_view *view,
     return older;
 }
 
-const struct dv_life_container *life_newest_exited(const struct dv_life_view *view, dv_str name)
+const struct dv_life_container *dv_life_newest_exited(const struct dv_life_view *view, dv_str name)
 {
-    const struct dv_life_container *container = life_newest(view, name);
+    const struct dv_life_container *container = dv_life_newest(view, name);
 
     while (container && container->state != DV_LIFE_EXITED)
-        container = life_older(view, container);
+        container = dv_life_older(view, container);
     return container;
 }
 
-const struct dv_life_sandbox *life_newest_sandbox(const struct dv_life_view *view)
+const struct dv_life_sandbox *dv_life_newest_sandbox(const struct dv_life_view *view)
 {
     const struct dv_life_sandbox *newest = NULL;
 
@@ -68,8 +68,9 @@ const struct dv_life_sandbox *life_newest_sandbox(const struct dv_life_view *vie
     return newest;
 }
 
-bool life_is_in_sandbox(const struct dv_life_view *view, const struct dv_life_container *container,
-                        const struct dv_life_sandbox *sandbox)
+bool dv_life_is_in_sandbox(const struct dv_life_view *view,
+                           const struct dv_life_container *container,
+                           const struct dv_life_sandbox *sandbox)
 {
     const struct dv_life_sandbox *found = NULL;
 
@@ -85,7 +86,7 @@ bool life_is_in_sandbox(const struct dv_life_view *view, const struct dv_life_co
     return found == sandbox;
 }
 
-bool life_has_running(const struct dv_life_view *view)
+bool dv_life_has_running(const struct dv_life_view *view)
 {
     for (size_t i = 0; i < view->n_containers; i++)
         if (view->containers[i].state == DV_LIFE_RUNNING ||
@@ -97,14 +98,14 @@ bool life_has_running(const struct dv_life_view *view)
 /* The lowest bit of a mark tells whether what it stands for was running. */
 static uint64_t container_mark(const struct dv_life_container *container)
 {
-    uint64_t mark = life_hash(container->id) * 31 + (uint64_t)container->state + 1;
+    uint64_t mark = dv_life_hash(container->id) * 31 + (uint64_t)container->state + 1;
 
     return mark << 1 | (container->state == DV_LIFE_RUNNING);
 }
 
 static uint64_t sandbox_mark(const struct dv_life_sandbox *sandbox)
 {
-    return (life_hash(sandbox->id) * 31 + (sandbox->is_ready ? 7 : 11)) << 1 |
+    return (dv_life_hash(sandbox->id) * 31 + (sandbox->is_ready ? 7 : 11)) << 1 |
            (sandbox->is_ready ? 1 : 0);
 }
 
@@ -127,7 +128,7 @@ static bool is_in_view(const struct dv_life_view *view, uint64_t mark)
     return false;
 }
 
-bool life_has_news(const struct dv_life *life, const struct dv_life_view *view)
+bool dv_life_has_news(const struct dv_life *life, const struct dv_life_view *view)
 {
     /* What was made and did not start, a container or a sandbox, is what a sync left behind that
      * failed: it is tried again in its time, not because of that. */
@@ -145,7 +146,7 @@ bool life_has_news(const struct dv_life *life, const struct dv_life_view *view)
     return false;
 }
 
-void life_see(struct dv_life *life, const struct dv_life_view *view)
+void dv_life_see(struct dv_life *life, const struct dv_life_view *view)
 {
     dv_vec_clear(&life->seen);
     for (size_t i = 0; i < view->n_containers; i++)

@@ -17,40 +17,58 @@ static const struct {
     const char *a;
     const char *b;
     bool has_regular; /* the runtime has one in the pod's sandbox */
-    enum life_reckon reckon;
+    enum dv_life_reckon reckon;
     bool is_static;
-    enum life_phase want;
+    enum dv_life_phase want;
 } rows[] = {
   /* 1: an init container failed for good */
-    {"Never",     ENDED(1),    NULL,        WAITS,       WAITS,       false, LIFE_RECKON_ALIVE,   false, LIFE_FAILED   },
-    {"OnFailure", ENDED(1),    NULL,        WAITS,       WAITS,       false, LIFE_RECKON_ALIVE,   false, LIFE_PENDING  },
-    {"Always",    ENDED(1),    NULL,        WAITS,       WAITS,       false, LIFE_RECKON_ALIVE,   false, LIFE_PENDING  },
-    {"Never",     BACK_OFF(2), NULL,        WAITS,       WAITS,       false, LIFE_RECKON_ALIVE,   false, LIFE_FAILED   },
+    {"Never",     ENDED(1),    NULL,        WAITS,       WAITS,       false, DV_LIFE_RECKON_ALIVE,   false,
+     DV_LIFE_PHASE_FAILED                                                                                                        },
+    {"OnFailure", ENDED(1),    NULL,        WAITS,       WAITS,       false, DV_LIFE_RECKON_ALIVE,   false,
+     DV_LIFE_PHASE_PENDING                                                                                                       },
+    {"Always",    ENDED(1),    NULL,        WAITS,       WAITS,       false, DV_LIFE_RECKON_ALIVE,   false,
+     DV_LIFE_PHASE_PENDING                                                                                                       },
+    {"Never",     BACK_OFF(2), NULL,        WAITS,       WAITS,       false, DV_LIFE_RECKON_ALIVE,   false,
+     DV_LIFE_PHASE_FAILED                                                                                                        },
  /* 2: not initialised */
-    {"Always",    RUNS,        NULL,        ENDED(0),    ENDED(0),    false, LIFE_RECKON_ALIVE,   false, LIFE_PENDING  },
-    {"Always",    WAITS,       NULL,        WAITS,       WAITS,       false, LIFE_RECKON_ALIVE,   false, LIFE_PENDING  },
-    {"Always",    NULL,        NOT_STARTED, ENDED(0),    ENDED(0),    false, LIFE_RECKON_ALIVE,   false,
-     LIFE_PENDING                                                                                                      },
-    {"Always",    NULL,        NOT_STARTED, RUNS,        RUNS,        true,  LIFE_RECKON_ALIVE,   false, LIFE_RUNNING  },
+    {"Always",    RUNS,        NULL,        ENDED(0),    ENDED(0),    false, DV_LIFE_RECKON_ALIVE,   false,
+     DV_LIFE_PHASE_PENDING                                                                                                       },
+    {"Always",    WAITS,       NULL,        WAITS,       WAITS,       false, DV_LIFE_RECKON_ALIVE,   false,
+     DV_LIFE_PHASE_PENDING                                                                                                       },
+    {"Always",    NULL,        NOT_STARTED, ENDED(0),    ENDED(0),    false, DV_LIFE_RECKON_ALIVE,   false,
+     DV_LIFE_PHASE_PENDING                                                                                                       },
+    {"Always",    NULL,        NOT_STARTED, RUNS,        RUNS,        true,  DV_LIFE_RECKON_ALIVE,   false,
+     DV_LIFE_PHASE_RUNNING                                                                                                       },
  /* 3: something waits that never ran */
-    {"Always",    NULL,        NULL,        RUNS,        WAITS,       true,  LIFE_RECKON_ALIVE,   false, LIFE_PENDING  },
-    {"Always",    NULL,        WAITS,       RUNS,        RUNS,        true,  LIFE_RECKON_ALIVE,   false, LIFE_PENDING  },
+    {"Always",    NULL,        NULL,        RUNS,        WAITS,       true,  DV_LIFE_RECKON_ALIVE,   false, DV_LIFE_PHASE_PENDING},
+    {"Always",    NULL,        WAITS,       RUNS,        RUNS,        true,  DV_LIFE_RECKON_ALIVE,   false, DV_LIFE_PHASE_PENDING},
  /* 4: something runs */
-    {"Always",    NULL,        NULL,        RUNS,        BACK_OFF(1), true,  LIFE_RECKON_ALIVE,   false, LIFE_RUNNING  },
-    {"Never",     NULL,        NULL,        RUNS,        ENDED(1),    true,  LIFE_RECKON_ALIVE,   false, LIFE_RUNNING  },
-    {"Never",     ENDED(0),    RUNS,        ENDED(0),    ENDED(0),    true,  LIFE_RECKON_ALIVE,   false, LIFE_RUNNING  },
+    {"Always",    NULL,        NULL,        RUNS,        BACK_OFF(1), true,  DV_LIFE_RECKON_ALIVE,   false,
+     DV_LIFE_PHASE_RUNNING                                                                                                       },
+    {"Never",     NULL,        NULL,        RUNS,        ENDED(1),    true,  DV_LIFE_RECKON_ALIVE,   false, DV_LIFE_PHASE_RUNNING},
+    {"Never",     ENDED(0),    RUNS,        ENDED(0),    ENDED(0),    true,  DV_LIFE_RECKON_ALIVE,   false,
+     DV_LIFE_PHASE_RUNNING                                                                                                       },
  /* 5: nothing runs */
-    {"Always",    NULL,        NULL,        ENDED(0),    ENDED(0),    true,  LIFE_RECKON_ALIVE,   false, LIFE_RUNNING  },
-    {"Always",    NULL,        NULL,        BACK_OFF(1), ENDED(0),    true,  LIFE_RECKON_ALIVE,   false, LIFE_RUNNING  },
-    {"OnFailure", NULL,        NULL,        ENDED(1),    ENDED(0),    true,  LIFE_RECKON_ALIVE,   false, LIFE_RUNNING  },
-    {"OnFailure", NULL,        NULL,        ENDED(0),    ENDED(0),    true,  LIFE_RECKON_ALIVE,   false, LIFE_SUCCEEDED},
-    {"Never",     NULL,        NULL,        ENDED(0),    ENDED(0),    true,  LIFE_RECKON_ALIVE,   false, LIFE_SUCCEEDED},
-    {"Never",     NULL,        NULL,        ENDED(0),    ENDED(3),    true,  LIFE_RECKON_ALIVE,   false, LIFE_FAILED   },
-    {"Always",    NULL,        NULL,        ENDED(0),    ENDED(0),    true,  LIFE_RECKON_STOPPED, false, LIFE_SUCCEEDED},
-    {"Always",    NULL,        NULL,        ENDED(0),    ENDED(137),  true,  LIFE_RECKON_STOPPED, false, LIFE_FAILED   },
-    {"Always",    NULL,        ENDED(137),  ENDED(0),    ENDED(0),    true,  LIFE_RECKON_STOPPED, false,
-     LIFE_SUCCEEDED                                                                                                    },
-    {"Always",    NULL,        NULL,        ENDED(0),    ENDED(0),    true,  LIFE_RECKON_STOPPED, true,  LIFE_RUNNING  },
+    {"Always",    NULL,        NULL,        ENDED(0),    ENDED(0),    true,  DV_LIFE_RECKON_ALIVE,   false,
+     DV_LIFE_PHASE_RUNNING                                                                                                       },
+    {"Always",    NULL,        NULL,        BACK_OFF(1), ENDED(0),    true,  DV_LIFE_RECKON_ALIVE,   false,
+     DV_LIFE_PHASE_RUNNING                                                                                                       },
+    {"OnFailure", NULL,        NULL,        ENDED(1),    ENDED(0),    true,  DV_LIFE_RECKON_ALIVE,   false,
+     DV_LIFE_PHASE_RUNNING                                                                                                       },
+    {"OnFailure", NULL,        NULL,        ENDED(0),    ENDED(0),    true,  DV_LIFE_RECKON_ALIVE,   false,
+     DV_LIFE_PHASE_SUCCEEDED                                                                                                     },
+    {"Never",     NULL,        NULL,        ENDED(0),    ENDED(0),    true,  DV_LIFE_RECKON_ALIVE,   false,
+     DV_LIFE_PHASE_SUCCEEDED                                                                                                     },
+    {"Never",     NULL,        NULL,        ENDED(0),    ENDED(3),    true,  DV_LIFE_RECKON_ALIVE,   false,
+     DV_LIFE_PHASE_FAILED                                                                                                        },
+    {"Always",    NULL,        NULL,        ENDED(0),    ENDED(0),    true,  DV_LIFE_RECKON_STOPPED, false,
+     DV_LIFE_PHASE_SUCCEEDED                                                                                                     },
+    {"Always",    NULL,        NULL,        ENDED(0),    ENDED(137),  true,  DV_LIFE_RECKON_STOPPED, false,
+     DV_LIFE_PHASE_FAILED                                                                                                        },
+    {"Always",    NULL,        ENDED(137),  ENDED(0),    ENDED(0),    true,  DV_LIFE_RECKON_STOPPED, false,
+     DV_LIFE_PHASE_SUCCEEDED                                                                                                     },
+    {"Always",    NULL,        NULL,        ENDED(0),    ENDED(0),    true,  DV_LIFE_RECKON_STOPPED, true,
+     DV_LIFE_PHASE_RUNNING                                                                                                       },
 };
 
 static struct dv_api_pod *row_pod(size_t i)
@@ -83,14 +101,14 @@ static void every_row_has_its_phase(void **state)
             .view = {&sandbox, 1, &container, rows[i].has_regular ? 1 : 0},
             .is_static = rows[i].is_static,
         };
-        struct life_look look = {.facts = &facts, .pod = pod, .arena = arena};
-        struct life_reckoning reckoning = {
+        struct dv_life_looking look = {.facts = &facts, .pod = pod, .arena = arena};
+        struct dv_life_reckoning reckoning = {
             .look = &look, .old = &pod->status, .status = &pod->status, .reckon = rows[i].reckon};
-        enum life_phase got = life_reckon_phase(&reckoning);
+        enum dv_life_phase got = dv_life_reckon_phase(&reckoning);
 
         if (got != rows[i].want)
-            fail_msg("row %zu: got %.*s, want %.*s", i, DV_FMT(life_phase_name(got)),
-                     DV_FMT(life_phase_name(rows[i].want)));
+            fail_msg("row %zu: got %.*s, want %.*s", i, DV_FMT(dv_life_phase_name(got)),
+                     DV_FMT(dv_life_phase_name(rows[i].want)));
     }
 }
 

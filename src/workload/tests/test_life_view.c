@@ -126,14 +126,14 @@ static void times_tell_which_sandbox_a_container_is_in(void **state)
     struct dv_life_view view = {sandboxes, 2, containers, 3};
 
     (void)state;
-    assert_true(life_is_in_sandbox(&view, &containers[0], &sandboxes[0]));
-    assert_false(life_is_in_sandbox(&view, &containers[0], &sandboxes[1]));
-    assert_true(life_is_in_sandbox(&view, &containers[1], &sandboxes[1]));
-    assert_true(life_is_in_sandbox(&view, &containers[2], &sandboxes[0]));
-    assert_ptr_equal(life_newest_sandbox(&view), &sandboxes[1]);
-    assert_ptr_equal(life_newest(&view, DV_STR("c")), &containers[2]);
-    assert_ptr_equal(life_older(&view, &containers[2]), &containers[1]);
-    assert_null(life_older(&view, &containers[0]));
+    assert_true(dv_life_is_in_sandbox(&view, &containers[0], &sandboxes[0]));
+    assert_false(dv_life_is_in_sandbox(&view, &containers[0], &sandboxes[1]));
+    assert_true(dv_life_is_in_sandbox(&view, &containers[1], &sandboxes[1]));
+    assert_true(dv_life_is_in_sandbox(&view, &containers[2], &sandboxes[0]));
+    assert_ptr_equal(dv_life_newest_sandbox(&view), &sandboxes[1]);
+    assert_ptr_equal(dv_life_newest(&view, DV_STR("c")), &containers[2]);
+    assert_ptr_equal(dv_life_older(&view, &containers[2]), &containers[1]);
+    assert_null(dv_life_older(&view, &containers[0]));
 }
 
 static void a_new_sandbox_is_needed_when_the_newest_cannot_be_used(void **state)
@@ -176,7 +176,7 @@ static void a_new_sandbox_is_needed_when_the_newest_cannot_be_used(void **state)
         uint32_t attempt;
         dv_str id;
 
-        assert_int_equal(life_needs_sandbox(&pod, &view, &attempt, &id), cases[i].is_needed);
+        assert_int_equal(dv_life_needs_sandbox(&pod, &view, &attempt, &id), cases[i].is_needed);
         assert_int_equal(attempt, cases[i].attempt);
     }
 }
