@@ -36,9 +36,9 @@ struct dv_sched_pod;
 struct dv_sched_pod_claim;
 
 /* Why a node is out when a claim that is allocated already cannot be used there. */
-#define UNAVAILABLE "resourceclaim not available on the node"
+#define DV_SCHED_UNAVAILABLE "resourceclaim not available on the node"
 /* Why a node is out that does not have the devices. */
-#define NO_DEVICES "cannot allocate all claims"
+#define DV_SCHED_NO_DEVICES "cannot allocate all claims"
 
 /* What a node would give the pod. */
 struct dv_sched_offer {
@@ -90,12 +90,12 @@ struct dv_sched_attempt {
     struct dv_sched_crowd *crowd;
     uint64_t begin_ns;
     enum attempt_stage {
-        AT_BEGIN,
-        AT_COUNTING,   /* of pods that it wants near or apart */
-        AT_NODES,      /* they are looked at */
-        AT_RANKING,    /* all candidates are asked for devices, */
-        AT_CHOOSING,   /* or one after the other */
-        AT_PREEMPTING, /* none of them: who could make room? */
+        DV_SCHED_AT_BEGIN,
+        DV_SCHED_AT_COUNTING,   /* of pods that it wants near or apart */
+        DV_SCHED_AT_NODES,      /* they are looked at */
+        DV_SCHED_AT_RANKING,    /* all candidates are asked for devices, */
+        DV_SCHED_AT_CHOOSING,   /* or one after the other */
+        DV_SCHED_AT_PREEMPTING, /* none of them: who could make room? */
     } stage;
     struct dv_sched_pod_claim **open; /* claims that are not allocated */
     size_t n_open;
@@ -156,9 +156,9 @@ void dv_sched_attempt_free(struct dv_sched_attempt *attempt);
 /* ---- offer.c ---- */
 
 enum dv_sched_offered {
-    OFFERED,
-    REFUSED, /* the reason is remembered by the crowd */
-    PENDING, /* ask again in the next turn, or when the job has ended */
+    DV_SCHED_OFFERED,
+    DV_SCHED_REFUSED, /* the reason is remembered by the crowd */
+    DV_SCHED_PENDING, /* ask again in the next turn, or when the job has ended */
 };
 
 enum dv_sched_offered dv_sched_offer_ask(struct dv_sched_attempt *attempt,

@@ -66,7 +66,7 @@ void dv_sched_binding_end_well(struct dv_sched_binding *binding)
                                          4, binding->arena));
     end(binding);
     dv_sched_says_look(sched);
-    dv_sched_set_state(pod, POD_BOUND);
+    dv_sched_set_state(pod, DV_SCHED_POD_BOUND);
     if (pod->is_gone)
         dv_sched_pod_unassume(pod);
     if (pod->is_gone)
@@ -105,10 +105,10 @@ void dv_sched_binding_end_badly(struct dv_sched_binding *binding)
     end(binding);
     pod->n_attempts++;
     pod->backoff_until_ms = dv_loop_now_ms(sched->loop) + dv_sched_backoff_ms(pod->n_attempts);
-    dv_sched_set_state(pod, POD_WAITING);
+    dv_sched_set_state(pod, DV_SCHED_POD_WAITING);
     dv_sched_pod_unassume(pod);
     if (pod->is_gone) {
-        dv_sched_set_state(pod, POD_BOUND);
+        dv_sched_set_state(pod, DV_SCHED_POD_BOUND);
         dv_sched_pod_release(pod);
     } else if (is_overtaken(pod) || dv_sched_binding_is_deleted(pod)) {
         dv_sched_pod_forget(pod);
@@ -166,7 +166,7 @@ void dv_sched_binding_undo(struct dv_sched_binding *binding)
     struct dv_sched_pod *pod = binding->pod;
     bool is_kept = is_overtaken(pod) && !pod->is_gone;
 
-    binding->step = BINDING_UNDO;
+    binding->step = DV_SCHED_BINDING_UNDO;
     /* One more than there are writes, so that the answer of a write which ends at once does not end
      * the step before the others were started. */
     binding->n_pending = 1;
@@ -177,14 +177,14 @@ void dv_sched_binding_undo(struct dv_sched_binding *binding)
         if (use->claim->assumed_by == use)
             dv_sched_claim_unassume(use->claim);
         if ((use->is_reserved || use->is_allocated) && !is_kept && !binding->sched->is_closing)
-            undo_claim(binding, use, CHANGE_DROP);
+            undo_claim(binding, use, DV_SCHED_CHANGE_DROP);
     }
     if (pod->extended.claim) {
         if (pod->extended.claim->assumed_by == &pod->extended)
             dv_sched_claim_unassume(pod->extended.claim);
         if (binding->created_name.n > 0 && !(is_kept && is_recorded(binding)) &&
             !binding->sched->is_closing)
-            undo_claim(binding, &pod->extended, CHANGE_DELETE);
+            undo_claim(binding, &pod->extended, DV_SCHED_CHANGE_DELETE);
     }
     if (--binding->n_pending == 0)
         dv_sched_binding_end_badly(binding);
@@ -229,7 +229,7 @@ static void on_too_late(struct dv_timer *timer)
     struct dv_sched_binding *binding = DV_CONTAINER(timer, struct dv_sched_binding, timer);
 
     count_conditions(binding, "timeout");
-    if (binding->step == BINDING_READY)
+    if (binding->step == DV_SCHED_BINDING_READY)
         dv_sched_binding_fail(binding,
                               "device binding timeout: its devices did not get ready in time");
     else
@@ -265,7 +265,7 @@ static void look_for_shown(struct dv_sched_binding *binding)
         }
     }
     dv_timer_cancel(&binding->timer);
-    binding->step = BINDING_READY;
+    binding->step = DV_SCHED_BINDING_READY;
     binding->ready_ns = dv_loop_now_ns(binding->sched->loop);
     dv_sched_binding_look(binding);
 }
@@ -302,7 +302,7 @@ static void start_last(struct dv_sched_binding *binding)
         dv_sched_binding_fail(binding, "its node is gone");
         return;
     }
-    binding->step = binding->created ? BINDING_RECORD : BINDING_BIND;
+    binding->step = binding->created ? DV_SCHED_BINDING_RECORD : DV_SCHED_BINDING_BIND;
     dv_sched_binding_ask(binding);
 }
 
@@ -359,7 +359,7 @@ static void on_reserved(struct dv_sched_pod_claim *use, const struct dv_err *err
     else if (binding->err.code != DV_OK)
         dv_sched_binding_undo(binding);
     else {
-        binding->step = BINDING_SHOW;
+        binding->step = DV_SCHED_BINDING_SHOW;
         dv_sched_binding_look(binding);
     }
 }
@@ -367,7 +367,7 @@ static void on_reserved(struct dv_sched_pod_claim *use, const struct dv_err *err
 static void reserve_claim(struct dv_sched_binding *binding, struct dv_sched_pod_claim *use)
 {
     binding->n_pending++;
-    use->change = CHANGE_RESERVE;
+    use->change = DV_SCHED_CHANGE_RESERVE;
     use->written = on_reserved;
     dv_sched_write(use);
 }
@@ -387,7 +387,7 @@ static void start_reserving(struct dv_sched_binding *binding)
 {
     struct dv_sched_pod_claim *use;
 
-    binding->step = BINDING_RESERVE;
+    binding->step = DV_SCHED_BINDING_RESERVE;
     /* One more than there are writes, so that the answer of a write which ends at once does not end
      * the step before the others were started. */
     binding->n_pending = 1;
@@ -400,7 +400,7 @@ static void start_reserving(struct dv_sched_binding *binding)
         dv_sched_binding_undo(binding);
         return;
     }
-    binding->step = BINDING_SHOW;
+    binding->step = DV_SCHED_BINDING_SHOW;
     dv_sched_binding_look(binding);
 }
 
@@ -418,14 +418,14 @@ void dv_sched_binding_look(struct dv_sched_binding *binding)
 {
     bool is_over = dv_sched_binding_is_deleted(binding->pod) || is_overtaken(binding->pod);
 
-    if (binding->step != BINDING_APPEAR && binding->step != BINDING_SHOW &&
-        binding->step != BINDING_READY)
+    if (binding->step != DV_SCHED_BINDING_APPEAR && binding->step != DV_SCHED_BINDING_SHOW &&
+        binding->step != DV_SCHED_BINDING_READY)
         return; /* an answer that is on its way goes on with it */
     if (is_over)
         dv_sched_binding_fail(binding, "the pod is no longer to be scheduled");
-    else if (binding->step == BINDING_APPEAR)
+    else if (binding->step == DV_SCHED_BINDING_APPEAR)
         look_for_created(binding);
-    else if (binding->step == BINDING_SHOW)
+    else if (binding->step == DV_SCHED_BINDING_SHOW)
         look_for_shown(binding);
     else
         look_for_ready(binding);
@@ -457,7 +457,7 @@ void dv_sched_bind(struct dv_sched_pod *pod, const struct dv_sched_decision *dec
     pod->binding = binding;
     dv_list_push(&sched->bindings, &binding->link);
     sched->n_binding++;
-    dv_sched_set_state(pod, POD_BINDING);
+    dv_sched_set_state(pod, DV_SCHED_POD_BINDING);
     if (!pod->is_preset)
         dv_sched_pod_assume(pod, decision->node);
     for (size_t i = 0; i < pod->n_claims; i++) {
@@ -476,7 +476,7 @@ void dv_sched_bind(struct dv_sched_pod *pod, const struct dv_sched_decision *dec
      * on: they are, under a name that no claim can have. */
     dv_sched_extended_use(
         binding, dv_str_printf(arena, "<extended-resources>/%.*s", DV_FMT(pod->object->meta->uid)));
-    binding->step = BINDING_CREATE;
+    binding->step = DV_SCHED_BINDING_CREATE;
     dv_sched_binding_ask(binding);
 }
 

@@ -24,15 +24,15 @@ struct dv_sched;
 struct dv_sched_pod;
 
 enum dv_sched_binding_step {
-    BINDING_CREATE,
-    BINDING_APPEAR,
-    BINDING_RESERVE,
-    BINDING_SHOW,
-    BINDING_READY,
-    BINDING_RECORD,
-    BINDING_BIND,
-    BINDING_CHECK, /* reads the pod to see who has bound it */
-    BINDING_UNDO,
+    DV_SCHED_BINDING_CREATE,
+    DV_SCHED_BINDING_APPEAR,
+    DV_SCHED_BINDING_RESERVE,
+    DV_SCHED_BINDING_SHOW,
+    DV_SCHED_BINDING_READY,
+    DV_SCHED_BINDING_RECORD,
+    DV_SCHED_BINDING_BIND,
+    DV_SCHED_BINDING_CHECK, /* reads the pod to see who has bound it */
+    DV_SCHED_BINDING_UNDO,
 };
 
 struct dv_sched_binding {

@@ -127,7 +127,7 @@ static void set_needs(struct dv_sched *sched, struct dv_sched_crowd *crowd,
         add_classes(crowd, &claim->spec.devices);
     }
     for (size_t i = 0; i < sched->amounts.all.n; i++)
-        if (sched->amounts.all.v[i].resource >= RESOURCE_N_FIXED)
+        if (sched->amounts.all.v[i].resource >= DV_SCHED_N_FIXED_RESOURCES)
             *dv_vec_add(&crowd->resources) = sched->amounts.all.v[i].resource;
     crowd->has_requests |= pod->is_extended;
 }

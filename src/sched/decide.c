@@ -94,12 +94,12 @@ static bool rank_all(struct dv_sched_attempt *attempt)
         struct dv_sched_candidate *candidate = &attempt->candidates.v[attempt->n_ranked];
 
         switch (dv_sched_offer_ask(attempt, candidate)) {
-        case PENDING:
+        case DV_SCHED_PENDING:
             return false;
-        case REFUSED:
+        case DV_SCHED_REFUSED:
             dv_vec_remove(&attempt->candidates, attempt->n_ranked);
             break;
-        case OFFERED:
+        case DV_SCHED_OFFERED:
             candidate->merit.preference = dv_sched_points(rank_alternatives(attempt, candidate));
             attempt->n_ranked++;
             break;
@@ -167,12 +167,12 @@ static enum choice choose(struct dv_sched_attempt *attempt,
         /* Devices are searched for on the best node first, and on the next only when it has none: a
          * search costs far more than the score. */
         switch (dv_sched_offer_ask(attempt, candidate)) {
-        case PENDING:
+        case DV_SCHED_PENDING:
             return NOT_YET;
-        case REFUSED:
+        case DV_SCHED_REFUSED:
             dv_vec_remove(&attempt->candidates, at);
             break;
-        case OFFERED:
+        case DV_SCHED_OFFERED:
             if (!attempt->is_paused || still_holds(attempt, candidate)) {
                 *chosen = candidate;
                 return CHOSEN;
@@ -410,7 +410,7 @@ static bool begin(struct dv_sched_attempt *attempt)
     }
     if (!dv_sched_attempt_check(attempt)) {
         dv_sched_crowd_leave(sched, pod);
-        dv_sched_set_state(pod, POD_WAITING); /* until the claim or the class is there */
+        dv_sched_set_state(pod, DV_SCHED_POD_WAITING); /* until the claim or the class is there */
         if (!attempt->is_early)
             dv_sched_attempt_give_up(attempt, dv_str_copy(dv_buf_str(&sched->why), sched->scratch));
         dv_sched_attempt_free(attempt);
@@ -421,7 +421,7 @@ static bool begin(struct dv_sched_attempt *attempt)
     pod->is_related = is_related(attempt);
     attempt->crowd = dv_sched_crowd_join(sched, pod, dv_sched_crowd_key(sched, pod));
     /* Only the first time: beginning again does not get a new budget. */
-    if (attempt->stage == AT_BEGIN)
+    if (attempt->stage == DV_SCHED_AT_BEGIN)
         attempt->cost_left = dv_u64_max(COST_MAX, dv_sched_offer_cost(attempt->crowd));
     for (size_t i = 0; i < attempt->crowd->all.n; i++)
         attempt->crowd->all.v[i]->n_nodes = 0;
@@ -431,7 +431,7 @@ static bool begin(struct dv_sched_attempt *attempt)
     attempt->n_wanted = dv_sched_n_wanted(attempt->n_nodes);
     if (attempt->has_alternatives && attempt->n_wanted > N_ALTERNATIVES_MAX)
         attempt->n_wanted = N_ALTERNATIVES_MAX;
-    attempt->stage = attempt->crowd->wants ? AT_COUNTING : AT_NODES;
+    attempt->stage = attempt->crowd->wants ? DV_SCHED_AT_COUNTING : DV_SCHED_AT_NODES;
     if (pod->is_preset)
         visit_preset(attempt);
     return true;
@@ -474,11 +474,11 @@ static bool conclude(struct dv_sched_attempt *attempt)
         break;
     }
     if (!attempt->fatal && attempt->n_seen < attempt->n_nodes) {
-        attempt->stage = AT_NODES;
+        attempt->stage = DV_SCHED_AT_NODES;
         return true;
     }
     if (dv_sched_preempt_begin(attempt)) {
-        attempt->stage = AT_PREEMPTING;
+        attempt->stage = DV_SCHED_AT_PREEMPTING;
         return true;
     }
     end(attempt, NULL);
@@ -489,37 +489,37 @@ static void go_on(struct dv_sched_attempt *attempt)
 {
     for (;;) {
         switch (attempt->stage) {
-        case AT_BEGIN:
+        case DV_SCHED_AT_BEGIN:
             if (!begin(attempt))
                 return;
             break;
-        case AT_COUNTING:
+        case DV_SCHED_AT_COUNTING:
             if (!count_others(attempt)) {
                 pause(attempt);
                 return;
             }
-            attempt->stage = AT_NODES;
+            attempt->stage = DV_SCHED_AT_NODES;
             break;
-        case AT_NODES:
+        case DV_SCHED_AT_NODES:
             if (!look_around(attempt)) {
                 pause(attempt);
                 return;
             }
             attempt->n_ranked = 0;
-            attempt->stage = asks_all(attempt) ? AT_RANKING : AT_CHOOSING;
+            attempt->stage = asks_all(attempt) ? DV_SCHED_AT_RANKING : DV_SCHED_AT_CHOOSING;
             break;
-        case AT_RANKING:
+        case DV_SCHED_AT_RANKING:
             if (!rank_all(attempt)) {
                 pause(attempt);
                 return;
             }
-            attempt->stage = AT_CHOOSING;
+            attempt->stage = DV_SCHED_AT_CHOOSING;
             break;
-        case AT_CHOOSING:
+        case DV_SCHED_AT_CHOOSING:
             if (!conclude(attempt))
                 return;
             break;
-        case AT_PREEMPTING:
+        case DV_SCHED_AT_PREEMPTING:
             if (dv_sched_preempt_look(attempt))
                 end(attempt, NULL);
             else

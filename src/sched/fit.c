@@ -41,11 +41,11 @@ static uint32_t resource_number(struct dv_sched_resources *resources, dv_str nam
 
 void dv_sched_resources_init(struct dv_sched_resources *resources)
 {
-    static const dv_str fixed[RESOURCE_N_FIXED] = {
-        [RESOURCE_CPU] = DV_STR_INIT("cpu"),
-        [RESOURCE_MEMORY] = DV_STR_INIT("memory"),
-        [RESOURCE_STORAGE] = DV_STR_INIT("ephemeral-storage"),
-        [RESOURCE_PODS] = DV_STR_INIT("pods"),
+    static const dv_str fixed[DV_SCHED_N_FIXED_RESOURCES] = {
+        [DV_SCHED_RESOURCE_CPU] = DV_STR_INIT("cpu"),
+        [DV_SCHED_RESOURCE_MEMORY] = DV_STR_INIT("memory"),
+        [DV_SCHED_RESOURCE_STORAGE] = DV_STR_INIT("ephemeral-storage"),
+        [DV_SCHED_RESOURCE_PODS] = DV_STR_INIT("pods"),
     };
 
     *resources = (struct dv_sched_resources){0};
@@ -77,8 +77,8 @@ static int64_t sum(int64_t a, int64_t b)
 static int64_t to_number(uint32_t resource, const struct dv_quantity *quantity)
 {
     int64_t n;
-    bool is_ok = resource == RESOURCE_CPU ? dv_quantity_to_milli_ceil(quantity, &n)
-                                          : dv_quantity_to_i64_ceil(quantity, &n);
+    bool is_ok = resource == DV_SCHED_RESOURCE_CPU ? dv_quantity_to_milli_ceil(quantity, &n)
+                                                   : dv_quantity_to_i64_ceil(quantity, &n);
 
     if (!is_ok) /* the number is too large for 64 bits, and more than any node has */
         return dv_quantity_sign(quantity) < 0 ? 0 : INT64_MAX;
@@ -191,8 +191,8 @@ static bool asks_for(const struct dv_api_container *container, dv_str resource)
 
 static void set_scored(struct dv_sched_amounts *amounts, const struct dv_api_pod_spec *pod)
 {
-    amounts->scored[0] = amount_of(amounts, RESOURCE_CPU)->n;
-    amounts->scored[1] = amount_of(amounts, RESOURCE_MEMORY)->n;
+    amounts->scored[0] = amount_of(amounts, DV_SCHED_RESOURCE_CPU)->n;
+    amounts->scored[1] = amount_of(amounts, DV_SCHED_RESOURCE_MEMORY)->n;
     for (size_t i = 0; i < pod->n_containers; i++) {
         if (!asks_for(&pod->containers[i], DV_STR("cpu")))
             amounts->scored[0] = sum(amounts->scored[0], SCORED_MILLI_CPU);
@@ -212,7 +212,7 @@ void dv_sched_amounts_read(struct dv_sched_amounts *amounts, struct dv_sched_res
                            const struct dv_api_pod_spec *pod)
 {
     clear(amounts);
-    amount_of(amounts, RESOURCE_PODS)->n = 1;
+    amount_of(amounts, DV_SCHED_RESOURCE_PODS)->n = 1;
     for (size_t i = 0; i < pod->n_containers; i++)
         add_container(amounts, resources, &pod->containers[i]);
     if (pod->n_init_containers > 0)
@@ -234,35 +234,35 @@ void dv_sched_room_fini(struct dv_sched_room *room)
 
 static int64_t *has_of(struct dv_sched_room *room, uint32_t resource)
 {
-    if (resource < RESOURCE_N_FIXED)
+    if (resource < DV_SCHED_N_FIXED_RESOURCES)
         return &room->has[resource];
-    while (room->more_has.n <= resource - RESOURCE_N_FIXED)
+    while (room->more_has.n <= resource - DV_SCHED_N_FIXED_RESOURCES)
         *dv_vec_add(&room->more_has) = 0;
-    return &room->more_has.v[resource - RESOURCE_N_FIXED];
+    return &room->more_has.v[resource - DV_SCHED_N_FIXED_RESOURCES];
 }
 
 static int64_t *taken_of(struct dv_sched_room *room, uint32_t resource)
 {
-    if (resource < RESOURCE_N_FIXED)
+    if (resource < DV_SCHED_N_FIXED_RESOURCES)
         return &room->taken[resource];
-    while (room->more_taken.n <= resource - RESOURCE_N_FIXED)
+    while (room->more_taken.n <= resource - DV_SCHED_N_FIXED_RESOURCES)
         *dv_vec_add(&room->more_taken) = 0;
-    return &room->more_taken.v[resource - RESOURCE_N_FIXED];
+    return &room->more_taken.v[resource - DV_SCHED_N_FIXED_RESOURCES];
 }
 
 int64_t dv_sched_room_has(const struct dv_sched_room *room, uint32_t resource)
 {
-    if (resource < RESOURCE_N_FIXED)
+    if (resource < DV_SCHED_N_FIXED_RESOURCES)
         return room->has[resource];
-    resource -= RESOURCE_N_FIXED;
+    resource -= DV_SCHED_N_FIXED_RESOURCES;
     return resource < room->more_has.n ? room->more_has.v[resource] : 0;
 }
 
 int64_t dv_sched_room_taken(const struct dv_sched_room *room, uint32_t resource)
 {
-    if (resource < RESOURCE_N_FIXED)
+    if (resource < DV_SCHED_N_FIXED_RESOURCES)
         return room->taken[resource];
-    resource -= RESOURCE_N_FIXED;
+    resource -= DV_SCHED_N_FIXED_RESOURCES;
     return resource < room->more_taken.n ? room->more_taken.v[resource] : 0;
 }
 
@@ -395,7 +395,7 @@ static bool has_room(const struct dv_sched_amounts *amounts,
             amount->n <= has - dv_sched_room_taken(room, amount->resource))
             continue;
         is_ok = false;
-        if (amount->resource == RESOURCE_PODS) {
+        if (amount->resource == DV_SCHED_RESOURCE_PODS) {
             line(why, DV_STR("Too many pods"));
             continue;
         }

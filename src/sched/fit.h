@@ -22,11 +22,11 @@ struct dv_str_entry;
 
 /* Resources are numbered: these first, all others in the order in which they are met. */
 enum {
-    RESOURCE_CPU, /* in thousandths */
-    RESOURCE_MEMORY,
-    RESOURCE_STORAGE,
-    RESOURCE_PODS,
-    RESOURCE_N_FIXED,
+    DV_SCHED_RESOURCE_CPU, /* in thousandths */
+    DV_SCHED_RESOURCE_MEMORY,
+    DV_SCHED_RESOURCE_STORAGE,
+    DV_SCHED_RESOURCE_PODS,
+    DV_SCHED_N_FIXED_RESOURCES,
 };
 
 struct dv_sched_resource_name {
@@ -81,13 +81,13 @@ void dv_sched_amounts_read(struct dv_sched_amounts *amounts, struct dv_sched_res
  * asks for are in the struct itself, and not behind a pointer: a decision looks at hundreds of
  * nodes. */
 struct dv_sched_room {
-    int64_t has[RESOURCE_N_FIXED];
-    int64_t taken[RESOURCE_N_FIXED];
+    int64_t has[DV_SCHED_N_FIXED_RESOURCES];
+    int64_t taken[DV_SCHED_N_FIXED_RESOURCES];
     int64_t scored[2];
     bool is_closed; /* unschedulable */
     bool has_taints;
     struct dv_sched_ports ports; /* that pods have taken */
-    DV_VEC(int64_t) more_has;    /* from RESOURCE_N_FIXED */
+    DV_VEC(int64_t) more_has;    /* from DV_SCHED_N_FIXED_RESOURCES */
     DV_VEC(int64_t) more_taken;
 };
 

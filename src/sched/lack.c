@@ -26,12 +26,12 @@ static dv_str print_amount(uint32_t resource, int64_t n, struct dv_arena *arena)
     static const char *const units[] = {"", "Ki", "Mi", "Gi", "Ti"};
     size_t unit = 0;
 
-    if (resource == RESOURCE_CPU && n % 1000 != 0)
+    if (resource == DV_SCHED_RESOURCE_CPU && n % 1000 != 0)
         return dv_str_printf(arena, "%" PRId64 "m", n);
-    if (resource == RESOURCE_CPU)
+    if (resource == DV_SCHED_RESOURCE_CPU)
         return dv_str_printf(arena, "%" PRId64, n / 1000);
-    while ((resource == RESOURCE_MEMORY || resource == RESOURCE_STORAGE) && n >= 1024 &&
-           n % 1024 == 0 && unit + 1 < DV_COUNT(units)) {
+    while ((resource == DV_SCHED_RESOURCE_MEMORY || resource == DV_SCHED_RESOURCE_STORAGE) &&
+           n >= 1024 && n % 1024 == 0 && unit + 1 < DV_COUNT(units)) {
         n /= 1024;
         unit++;
     }
@@ -56,7 +56,7 @@ static bool is_short(const struct dv_sched_place *place, const struct dv_sched_a
 /* Whether what plugins offer is short: it is told before cpu and memory. */
 static bool comes_first(const struct dv_sched_amount *amount)
 {
-    return amount->resource >= RESOURCE_N_FIXED;
+    return amount->resource >= DV_SCHED_N_FIXED_RESOURCES;
 }
 
 /* The place that has most of the resource, or most of it free; by name among equals. */
@@ -93,7 +93,7 @@ static dv_str tell_short(const struct asking *asking, const struct dv_sched_plac
     if (has <= 0)
         return dv_str_printf(arena, "pod wants %.*s: %.*s, no node has any", DV_FMT(name),
                              DV_FMT(wanted));
-    if (amount->resource == RESOURCE_PODS)
+    if (amount->resource == DV_SCHED_RESOURCE_PODS)
         return dv_str_printf(arena, "no node has room for another pod, most is %" PRId64 " (%.*s)",
                              has, DV_FMT(most->node->meta->name));
     if (is_free) {
@@ -137,9 +137,9 @@ static dv_str tell_room(const struct asking *asking, const struct dv_sched_place
     struct dv_arena *arena = asking->arena;
     dv_str node = place->node->meta->name;
 
-    if (amount->resource == RESOURCE_PODS)
+    if (amount->resource == DV_SCHED_RESOURCE_PODS)
         return dv_str_printf(arena, "%.*s has no room for another pod, its most is %" PRId64,
-                             DV_FMT(node), dv_sched_room_has(place->room, RESOURCE_PODS));
+                             DV_FMT(node), dv_sched_room_has(place->room, DV_SCHED_RESOURCE_PODS));
     return dv_str_printf(
         arena, "pod wants %.*s: %.*s, %.*s has %.*s free",
         DV_FMT(asking->resources->names.v[amount->resource]->name),

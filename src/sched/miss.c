@@ -142,7 +142,7 @@ static void find_lack(struct dv_sched_attempt *attempt, struct dv_arena *arena,
 
         if (!reason)
             return; /* it got better meanwhile: nothing is true of all */
-        if (dv_str_eq(reason->text, DV_STR(UNAVAILABLE)))
+        if (dv_str_eq(reason->text, DV_STR(DV_SCHED_UNAVAILABLE)))
             places.n_barred++;
         else
             places.v[places.n++] = (struct dv_sched_place){node->object, &node->room, reason->text};
@@ -173,7 +173,7 @@ dv_str dv_sched_attempt_miss(struct dv_sched_attempt *attempt)
 {
     struct dv_sched_crowd *crowd = attempt->crowd;
     const struct dv_sched_crowd_reason *reason =
-        crowd ? dv_map_get(&crowd->reasons, DV_STR(NO_DEVICES)) : NULL;
+        crowd ? dv_map_get(&crowd->reasons, DV_STR(DV_SCHED_NO_DEVICES)) : NULL;
 
     if (attempt->sched->options.is_strict || !crowd)
         return DV_STR_NONE;

@@ -1,7 +1,7 @@
 /* offer.c - the devices that a node would give a pod. What takes little is searched for on the
  * spot; what takes longer by a job, to which the inventory is lent.
  *
- *     dv_sched_offer_ask -> within the budget of this turn -> OFFERED or REFUSED
+ *     dv_sched_offer_ask -> within the budget of this turn -> DV_SCHED_OFFERED or DV_SCHED_REFUSED
  *                        -> longer: the job -> the attempt goes on, and asks again -> its answer */
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -73,10 +73,11 @@ static void note_failure(struct dv_sched_attempt *attempt, const struct dv_sched
         /* What is told of the crowd's nearest miss is out of date. */
         free(attempt->crowd->miss);
         attempt->crowd->miss = NULL;
-        text = DV_STR(NO_DEVICES);
+        text = DV_STR(DV_SCHED_NO_DEVICES);
     }
     if (outcome == DV_ALLOC_NONE && result->note.n > 0 && !attempt->sched->options.is_strict)
-        text = dv_str_printf(attempt->sched->scratch, NO_DEVICES " (%.*s)", DV_FMT(result->note));
+        text = dv_str_printf(attempt->sched->scratch, DV_SCHED_NO_DEVICES " (%.*s)",
+                             DV_FMT(result->note));
     reason = dv_sched_crowd_reason(attempt->crowd, text);
     reason->is_error = outcome == DV_ALLOC_FAILED;
     reason->is_fatal = outcome == DV_ALLOC_FAILED;
@@ -242,18 +243,18 @@ static enum dv_sched_offered begin(struct dv_sched_attempt *attempt,
     if (!dv_sched_offer_add_extended(attempt, node, &offer->extended, &n_asked, &err)) {
         offer->is_refused = true;
         note_failure(attempt, node, &(struct dv_alloc_result){.outcome = DV_ALLOC_FAILED}, &err);
-        return REFUSED;
+        return DV_SCHED_REFUSED;
     }
     if (n_asked == 0)
-        return OFFERED;
+        return DV_SCHED_OFFERED;
     if (attempt->cost_left == 0) {
         offer->is_refused = true;
         note_spent(attempt, node, false);
-        return REFUSED;
+        return DV_SCHED_REFUSED;
     }
     if (n_asked > ASKED_HERE_MAX) {
         start(attempt, node, offer, n_asked, cost_max);
-        return PENDING;
+        return DV_SCHED_PENDING;
     }
     search(attempt, node, offer, n_asked, cost_now, &err);
     /* The search did not fit into this turn but may cost more: it is made once more from the
@@ -261,25 +262,25 @@ static enum dv_sched_offered begin(struct dv_sched_attempt *attempt,
      * inventory, so that little of it is lost. */
     if (offer->result.outcome == DV_ALLOC_GAVE_UP && cost_now < cost_max) {
         start(attempt, node, offer, n_asked, cost_max);
-        return PENDING;
+        return DV_SCHED_PENDING;
     }
     conclude(attempt, node, offer, cost_max, &err);
-    return offer->is_refused ? REFUSED : OFFERED;
+    return offer->is_refused ? DV_SCHED_REFUSED : DV_SCHED_OFFERED;
 }
 
 enum dv_sched_offered dv_sched_offer_ask(struct dv_sched_attempt *attempt,
                                          struct dv_sched_candidate *candidate)
 {
     if (candidate->offer && candidate->offer->is_known)
-        return candidate->offer->is_refused ? REFUSED : OFFERED;
+        return candidate->offer->is_refused ? DV_SCHED_REFUSED : DV_SCHED_OFFERED;
     if (!candidate->offer)
         candidate->offer = DV_NEW(attempt->sched->scratch, struct dv_sched_offer);
     if (!take_answer(attempt, candidate->node, candidate->offer)) {
         if (!dv_sched_has_budget(attempt->sched))
-            return PENDING;
-        if (begin(attempt, candidate->node, candidate->offer) == PENDING)
-            return PENDING;
+            return DV_SCHED_PENDING;
+        if (begin(attempt, candidate->node, candidate->offer) == DV_SCHED_PENDING)
+            return DV_SCHED_PENDING;
     }
     candidate->offer->is_known = true;
-    return candidate->offer->is_refused ? REFUSED : OFFERED;
+    return candidate->offer->is_refused ? DV_SCHED_REFUSED : DV_SCHED_OFFERED;
 }

@@ -79,9 +79,9 @@ bool dv_sched_preempt_look(struct dv_sched_attempt *attempt);
 /* ---- preempt_trial.c: what would be ---- */
 
 enum dv_sched_trial_result {
-    TRIAL_UNHELPFUL, /* whoever leaves, the pod cannot be there */
-    TRIAL_IN_VAIN,   /* nobody may leave, or not enough would */
-    TRIAL_CANDIDATE,
+    DV_SCHED_TRIAL_UNHELPFUL, /* whoever leaves, the pod cannot be there */
+    DV_SCHED_TRIAL_IN_VAIN,   /* nobody may leave, or not enough would */
+    DV_SCHED_TRIAL_CANDIDATE,
 };
 
 struct dv_sched_victims {

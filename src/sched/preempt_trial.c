@@ -206,7 +206,7 @@ static bool is_hopeless(struct trial *trial)
                                   .more_has = trial->room.more_has};
     bool is_devices;
 
-    for (size_t i = 0; i < RESOURCE_N_FIXED; i++)
+    for (size_t i = 0; i < DV_SCHED_N_FIXED_RESOURCES; i++)
         empty.has[i] = trial->room.has[i];
     dv_buf_clear(&sched->why);
     if (!dv_sched_fits(&attempt->value->spec, &sched->amounts, &sched->resources,
@@ -310,7 +310,7 @@ enum dv_sched_trial_result dv_sched_trial(struct dv_sched_attempt *attempt,
                           .sched = attempt->sched,
                           .node = node,
                           .needs_devices = attempt->n_open > 0 || attempt->pod->is_extended};
-    enum dv_sched_trial_result result = TRIAL_IN_VAIN;
+    enum dv_sched_trial_result result = DV_SCHED_TRIAL_IN_VAIN;
     struct dv_sched_victims lower = {0};
 
     *victims = (struct dv_sched_victims){0};
@@ -318,7 +318,7 @@ enum dv_sched_trial_result dv_sched_trial(struct dv_sched_attempt *attempt,
     dv_sched_room_copy(&trial.room, &node->room);
     dv_affinity_set_trial(attempt->sched->affinity, true);
     if (is_hopeless(&trial)) {
-        result = TRIAL_UNHELPFUL;
+        result = DV_SCHED_TRIAL_UNHELPFUL;
     } else {
         gather(&trial, &lower);
         keep_promises(&trial);
@@ -332,7 +332,7 @@ enum dv_sched_trial_result dv_sched_trial(struct dv_sched_attempt *attempt,
         for (size_t i = 0; i < victims->n; i++)
             (void)come_back(&trial, victims->v[i].placed);
         if (victims->n > 0 && !trial.is_too_costly)
-            result = TRIAL_CANDIDATE;
+            result = DV_SCHED_TRIAL_CANDIDATE;
     }
     dv_affinity_set_trial(attempt->sched->affinity, false);
     dv_sched_room_fini(&trial.room);

@@ -65,7 +65,7 @@ static bool is_in_the_way(const struct dv_sched_attempt *attempt,
 static struct dv_sched_pod_claim *choose_in_the_way(const struct dv_sched_attempt *attempt)
 {
     const struct dv_sched_crowd_reason *reason =
-        dv_map_get(&attempt->crowd->reasons, DV_STR(UNAVAILABLE));
+        dv_map_get(&attempt->crowd->reasons, DV_STR(DV_SCHED_UNAVAILABLE));
     struct dv_sched_pod_claim *chosen = NULL;
     uint64_t n = 0;
 
@@ -214,11 +214,11 @@ void dv_sched_attempt_fail(struct dv_sched_attempt *attempt)
     struct dv_sched_pod *pod = attempt->pod;
     struct dv_sched_pod_claim *use = pod->is_preset ? NULL : choose_in_the_way(attempt);
 
-    dv_sched_set_state(pod, POD_WAITING);
+    dv_sched_set_state(pod, DV_SCHED_POD_WAITING);
     dv_sched_attempt_give_up(attempt, general_reason(attempt));
     pod->is_late = attempt->is_spent || (!use && search_longer(attempt));
     if (use) {
-        write_claim(use, CHANGE_DEALLOCATE);
+        write_claim(use, DV_SCHED_CHANGE_DEALLOCATE);
     } else if (pod->is_late || may_fit_now(attempt)) {
         dv_sched_queue(pod);
     } else {
@@ -240,12 +240,12 @@ bool dv_sched_attempt_clear(struct dv_sched_attempt *attempt)
 
     if (!claim || pod->is_preset)
         return false;
-    dv_sched_set_state(pod, POD_WAITING);
+    dv_sched_set_state(pod, DV_SCHED_POD_WAITING);
     if (pod->extended.claim != claim) {
         dv_link_remove(&pod->extended.user);
         pod->extended = (struct dv_sched_pod_claim){.pod = pod, .claim = claim};
         dv_list_push(&claim->users, &pod->extended.user);
     }
-    write_claim(&pod->extended, CHANGE_DELETE);
+    write_claim(&pod->extended, DV_SCHED_CHANGE_DELETE);
     return true;
 }

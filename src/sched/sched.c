@@ -120,7 +120,7 @@ void dv_sched_request_done(struct dv_sched *sched)
 
 static void close_views(struct dv_sched *sched)
 {
-    for (size_t i = 0; i < N_VIEWS; i++) {
+    for (size_t i = 0; i < DV_N_SCHED_VIEWS; i++) {
         if (sched->views[i])
             dv_view_close(sched->views[i]);
         sched->views[i] = NULL;
@@ -163,7 +163,7 @@ static void on_synced(void *ctx)
  * terms that select them by labels find none, and all else works. */
 static bool is_waited_for(const struct dv_sched *sched, size_t view)
 {
-    return view != VIEW_NAMESPACES || sched->cluster->is_embedded;
+    return view != DV_SCHED_VIEW_NAMESPACES || sched->cluster->is_embedded;
 }
 
 static bool open_views(struct dv_sched *sched, struct dv_err *err)
@@ -171,25 +171,25 @@ static bool open_views(struct dv_sched *sched, struct dv_err *err)
     static const struct {
         enum dv_kind_id kind;
         void (*changed)(void *ctx, struct dv_object *old, struct dv_object *now);
-    } all[N_VIEWS] = {
-        [VIEW_NAMESPACES] = {DV_KIND_NAMESPACE,  dv_sched_namespace_changed},
-        [VIEW_NODES] = {DV_KIND_NODE,       dv_sched_node_changed     },
-        [VIEW_CLASSES] = {DV_KIND_CLASS,      dv_sched_class_changed    },
-        [VIEW_SLICES] = {DV_KIND_SLICE,      dv_sched_slice_changed    },
-        [VIEW_RULES] = {DV_KIND_TAINT_RULE, dv_sched_rule_changed     },
-        [VIEW_CLAIMS] = {DV_KIND_CLAIM,      dv_sched_claim_changed    },
-        [VIEW_PODS] = {DV_KIND_POD,        dv_sched_pod_changed      },
+    } all[DV_N_SCHED_VIEWS] = {
+        [DV_SCHED_VIEW_NAMESPACES] = {DV_KIND_NAMESPACE,  dv_sched_namespace_changed},
+        [DV_SCHED_VIEW_NODES] = {DV_KIND_NODE,       dv_sched_node_changed     },
+        [DV_SCHED_VIEW_CLASSES] = {DV_KIND_CLASS,      dv_sched_class_changed    },
+        [DV_SCHED_VIEW_SLICES] = {DV_KIND_SLICE,      dv_sched_slice_changed    },
+        [DV_SCHED_VIEW_RULES] = {DV_KIND_TAINT_RULE, dv_sched_rule_changed     },
+        [DV_SCHED_VIEW_CLAIMS] = {DV_KIND_CLAIM,      dv_sched_claim_changed    },
+        [DV_SCHED_VIEW_PODS] = {DV_KIND_POD,        dv_sched_pod_changed      },
     };
 
-    for (size_t i = 0; i < N_VIEWS; i++) {
+    for (size_t i = 0; i < DV_N_SCHED_VIEWS; i++) {
         const struct dv_view_options options = {.kind = dv_kind(all[i].kind),
                                                 .changed = all[i].changed,
                                                 .synced =
                                                     is_waited_for(sched, i) ? on_synced : NULL,
                                                 .ctx = sched,
-                                                .is_optional = i == VIEW_RULES};
+                                                .is_optional = i == DV_SCHED_VIEW_RULES};
 
-        if (i == VIEW_RULES &&
+        if (i == DV_SCHED_VIEW_RULES &&
             (sched->options.without_taint_rules || !(sched->options.gates & DV_GATE_DEVICE_TAINTS)))
             continue;
         sched->views[i] = dv_view_open(sched->cluster, &options, err);

@@ -43,7 +43,7 @@ static void pause_then_ask(struct dv_sched_binding *binding)
 
 static void start_bind(struct dv_sched_binding *binding)
 {
-    binding->step = BINDING_BIND;
+    binding->step = DV_SCHED_BINDING_BIND;
     binding->n_pauses = 0;
     dv_sched_binding_ask(binding);
 }
@@ -52,7 +52,7 @@ static void on_created(struct dv_sched_binding *binding, const struct dv_object 
 {
     binding->created_name = dv_str_copy(object->meta->name, binding->arena);
     dv_sched_extended_use(binding, binding->created_name);
-    binding->step = BINDING_APPEAR;
+    binding->step = DV_SCHED_BINDING_APPEAR;
     binding->n_pauses = 0;
     dv_sched_binding_look(binding);
 }
@@ -76,25 +76,25 @@ static void on_checked(struct dv_sched_binding *binding, const struct dv_object 
 static void on_success(struct dv_sched_binding *binding, const struct dv_object *object)
 {
     switch (binding->step) {
-    case BINDING_CREATE:
+    case DV_SCHED_BINDING_CREATE:
         if (binding->sched->metrics.claim_creates[1])
             dv_counter_add(binding->sched->metrics.claim_creates[1], 1);
         on_created(binding, object);
         break;
-    case BINDING_RECORD:
+    case DV_SCHED_BINDING_RECORD:
         start_bind(binding);
         break;
-    case BINDING_BIND:
+    case DV_SCHED_BINDING_BIND:
         dv_sched_binding_end_well(binding);
         break;
-    case BINDING_CHECK:
+    case DV_SCHED_BINDING_CHECK:
         on_checked(binding, object);
         break;
-    case BINDING_APPEAR:
-    case BINDING_RESERVE:
-    case BINDING_SHOW:
-    case BINDING_READY:
-    case BINDING_UNDO:
+    case DV_SCHED_BINDING_APPEAR:
+    case DV_SCHED_BINDING_RESERVE:
+    case DV_SCHED_BINDING_SHOW:
+    case DV_SCHED_BINDING_READY:
+    case DV_SCHED_BINDING_UNDO:
         break; /* these steps wait, or write claims; they make no request here */
     }
 }
@@ -106,19 +106,19 @@ static void on_failure(struct dv_sched_binding *binding, const struct dv_api_sta
     bool is_refused = failure->code >= 400 && failure->code < 500 && failure->code != 408 &&
                       failure->code != 429 && failure->code != 499;
 
-    if (binding->step == BINDING_CREATE && binding->sched->metrics.claim_creates[0])
+    if (binding->step == DV_SCHED_BINDING_CREATE && binding->sched->metrics.claim_creates[0])
         dv_counter_add(binding->sched->metrics.claim_creates[0], 1);
-    if (binding->step != BINDING_CHECK)
+    if (binding->step != DV_SCHED_BINDING_CHECK)
         dv_status_to_err(failure, &binding->err);
-    if (binding->step == BINDING_CREATE) {
+    if (binding->step == DV_SCHED_BINDING_CREATE) {
         (void)dv_wrap(&binding->err, "creating the claim for extended resources");
         /* When only the answer was lost, the claim exists: it is then found by its annotation and
          * deleted before the next attempt (dv_sched_attempt_clear). */
         dv_sched_binding_undo(binding);
     } else if (!is_refused) {
         pause_then_ask(binding);
-    } else if (binding->step == BINDING_BIND && failure->code == 409) {
-        binding->step = BINDING_CHECK;
+    } else if (binding->step == DV_SCHED_BINDING_BIND && failure->code == 409) {
+        binding->step = DV_SCHED_BINDING_CHECK;
         dv_sched_binding_ask(binding);
     } else {
         dv_sched_binding_undo(binding);
@@ -168,17 +168,17 @@ void dv_sched_binding_ask(struct dv_sched_binding *binding)
                             .namespace = dv_str_copy(meta->namespace, binding->arena),
                             .name = dv_str_copy(meta->name, binding->arena),
                             .done = on_answer};
-    if (binding->step == BINDING_CREATE) {
+    if (binding->step == DV_SCHED_BINDING_CREATE) {
         binding->request.kind = dv_kind(DV_KIND_CLAIM);
         binding->request.verb = DV_VERB_CREATE;
         binding->request.name = DV_STR_NONE;
         binding->request.value = binding->created;
-    } else if (binding->step == BINDING_RECORD) {
+    } else if (binding->step == DV_SCHED_BINDING_RECORD) {
         binding->request.verb = DV_VERB_PATCH;
         binding->request.subresource = DV_SUB_STATUS;
         binding->request.patch_type = DV_PATCH_STRATEGIC;
         binding->request.patch = dv_sched_extended_patch(binding);
-    } else if (binding->step == BINDING_BIND) {
+    } else if (binding->step == DV_SCHED_BINDING_BIND) {
         fill_bind(binding);
     }
     binding->is_asking = true;

@@ -29,7 +29,7 @@ static bool check_class(struct dv_sched_attempt *attempt, const char *parent, dv
 {
     struct dv_sched *sched = attempt->sched;
 
-    if (dv_view_get(sched->views[VIEW_CLASSES], DV_STR_NONE, class))
+    if (dv_view_get(sched->views[DV_SCHED_VIEW_CLASSES], DV_STR_NONE, class))
         return true;
     dv_buf_clear(&sched->why);
     dv_buf_printf(&sched->why, "request %s%.*s: device class %.*s does not exist", parent,
@@ -126,7 +126,7 @@ void dv_sched_attempt_read(struct dv_sched_attempt *attempt)
         struct dv_sched_amount *amount = &sched->amounts.all.v[i];
         dv_str name = sched->resources.names.v[amount->resource]->name;
 
-        amount->is_served = amount->resource >= RESOURCE_N_FIXED && amount->n > 0 &&
+        amount->is_served = amount->resource >= DV_SCHED_N_FIXED_RESOURCES && amount->n > 0 &&
                             dv_inventory_extended(sched->inventory, name) != NULL;
         pod->is_extended |= amount->is_served;
     }

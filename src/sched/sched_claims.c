@@ -264,7 +264,7 @@ static void free_claim(struct dv_sched_claim *claim)
 void dv_sched_claim_drop(struct dv_sched_claim *claim)
 {
     if (claim->sched->is_closing || claim->is_told || claim->object || claim->assumed ||
-        claim->step != CLAIM_IDLE || !dv_list_is_empty(&claim->users) ||
+        claim->step != DV_SCHED_CLAIM_IDLE || !dv_list_is_empty(&claim->users) ||
         !dv_list_is_empty(&claim->wanted))
         return;
     dv_map_remove(&claim->sched->claims, claim->key);

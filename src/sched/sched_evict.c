@@ -95,7 +95,7 @@ void dv_sched_wake_nominated(struct dv_sched *sched, const struct dv_sched_node 
     DV_LIST_EACH (&sched->nominated, link) {
         struct dv_sched_pod *pod = DV_CONTAINER(link, struct dv_sched_pod, nominates);
 
-        if (pod->state != POD_WAITING && pod->state != POD_BACKOFF)
+        if (pod->state != DV_SCHED_POD_WAITING && pod->state != DV_SCHED_POD_BACKOFF)
             continue;
         if (node && !dv_str_eq(dv_str_from_c(pod->nominated), node->name))
             continue;

@@ -156,7 +156,7 @@ enum dv_sched_answer dv_sched_would_do(struct dv_sched *sched, dv_str node_name,
     }
     for (size_t i = 0; i < claim->spec.devices.n_requests; i++)
         if (claim->spec.devices.requests[i].exactly)
-            add_class(inventory, sched->views[VIEW_CLASSES],
+            add_class(inventory, sched->views[DV_SCHED_VIEW_CLASSES],
                       claim->spec.devices.requests[i].exactly->device_class_name);
     answer = ask(inventory, node, claim, arena, &allocation, err);
     dv_inventory_free(inventory);
@@ -263,7 +263,7 @@ bool dv_sched_each_of_class(struct dv_sched *sched, dv_str node, dv_str name,
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
     struct looking looking = {.arena = arena, .scratch = scratch};
-    struct dv_object *class = dv_view_get(sched->views[VIEW_CLASSES], DV_STR(""), name);
+    struct dv_object *class = dv_view_get(sched->views[DV_SCHED_VIEW_CLASSES], DV_STR(""), name);
     const struct dv_map_entry *entry;
 
     if (!class)
@@ -289,13 +289,13 @@ void dv_sched_each_class(const struct dv_sched *sched,
 {
     const struct dv_object *object;
 
-    for (size_t at = 0; (object = dv_view_next(sched->views[VIEW_CLASSES], &at));)
+    for (size_t at = 0; (object = dv_view_next(sched->views[DV_SCHED_VIEW_CLASSES], &at));)
         see(ctx, object->value);
 }
 
 bool dv_sched_has_class(const struct dv_sched *sched, dv_str class)
 {
-    return dv_view_get(sched->views[VIEW_CLASSES], DV_STR(""), class) != NULL;
+    return dv_view_get(sched->views[DV_SCHED_VIEW_CLASSES], DV_STR(""), class) != NULL;
 }
 
 /* Asks the view and not the inventory, which may be lent. */
@@ -312,7 +312,7 @@ dv_str dv_sched_class_serving(const struct dv_sched *sched, dv_str resource)
 
         return dv_sched_has_class(sched, name) ? name : DV_STR("");
     }
-    for (size_t at = 0; (object = dv_view_next(sched->views[VIEW_CLASSES], &at));) {
+    for (size_t at = 0; (object = dv_view_next(sched->views[DV_SCHED_VIEW_CLASSES], &at));) {
         const struct dv_api_device_class *class = object->value;
 
         if (dv_str_eq(class->spec.extended_resource_name, resource) && resource.n > 0 &&

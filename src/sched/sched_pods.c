@@ -109,7 +109,7 @@ static struct dv_sched_pod *new_pod(struct dv_sched *sched, struct dv_object *ob
     pod->priority = value->spec.priority ? *value->spec.priority : 0;
     pod->order = sched->n_arrivals++;
     pod->seen_ns = dv_loop_now_ns(sched->loop);
-    pod->state = POD_GATED;
+    pod->state = DV_SCHED_POD_GATED;
     sched->n_pending[DV_SCHED_GATED]++;
     dv_map_set(&sched->pods, pod->key, pod);
     /* Victims were sent away for it before the scheduler was started: what they hold may be on its
@@ -169,8 +169,8 @@ void dv_sched_pod_forget(struct dv_sched_pod *pod)
     dv_map_remove(&sched->pods, pod->key);
     dv_sched_unqueue(pod);
     dv_sched_crowd_leave(sched, pod);
-    if (pod->state != POD_BINDING) {
-        dv_sched_set_state(pod, POD_BOUND);
+    if (pod->state != DV_SCHED_POD_BINDING) {
+        dv_sched_set_state(pod, DV_SCHED_POD_BOUND);
         dv_sched_pod_unassume(pod);
     }
     dv_sched_say_cancel(pod);
@@ -294,7 +294,7 @@ static void on_gated_long(struct dv_timer *timer)
 static void gate(struct dv_sched_pod *pod, bool is_said)
 {
     dv_sched_crowd_leave(pod->sched, pod);
-    dv_sched_set_state(pod, POD_GATED);
+    dv_sched_set_state(pod, DV_SCHED_POD_GATED);
     if (is_said && !pod->sched->options.is_strict)
         dv_timer_start(&pod->timer, pod->sched->loop,
                        dv_loop_now_ms(pod->sched->loop) + GATED_SAY_MS, on_gated_long);
@@ -303,11 +303,12 @@ static void gate(struct dv_sched_pod *pod, bool is_said)
 /* Takes the pod out of the queue. False: what is under way for it goes on. */
 static bool unqueue(struct dv_sched_pod *pod)
 {
-    if (pod->sched->n_unsynced > 0 || pod->binding || pod->n_writes > 0 || pod->state == POD_BOUND)
+    if (pod->sched->n_unsynced > 0 || pod->binding || pod->n_writes > 0 ||
+        pod->state == DV_SCHED_POD_BOUND)
         return false;
     dv_sched_unqueue(pod);
-    if (pod->state == POD_ACTIVE)
-        dv_sched_set_state(pod, POD_GATED);
+    if (pod->state == DV_SCHED_POD_ACTIVE)
+        dv_sched_set_state(pod, DV_SCHED_POD_GATED);
     return true;
 }
 

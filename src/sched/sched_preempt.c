@@ -186,7 +186,7 @@ static void conclude(struct dv_sched_attempt *attempt)
         tell_vain(attempt);
         return;
     }
-    if (dv_sched_trial(attempt, node, &victims) != TRIAL_CANDIDATE) {
+    if (dv_sched_trial(attempt, node, &victims) != DV_SCHED_TRIAL_CANDIDATE) {
         attempt->is_paused = true; /* the world is another one: the pod is tried again */
         attempt->sched->tick++;
         return;
@@ -211,12 +211,12 @@ bool dv_sched_preempt_look(struct dv_sched_attempt *attempt)
         dv_sched_spend(sched, COST_NODE + attempt->visit_cost);
         search->n_seen++;
         switch (dv_sched_trial(attempt, node, &victims)) {
-        case TRIAL_UNHELPFUL:
+        case DV_SCHED_TRIAL_UNHELPFUL:
             break;
-        case TRIAL_IN_VAIN:
+        case DV_SCHED_TRIAL_IN_VAIN:
             search->n_in_vain++;
             break;
-        case TRIAL_CANDIDATE:
+        case DV_SCHED_TRIAL_CANDIDATE:
             note_candidate(search, node, &victims);
             break;
         }

@@ -25,16 +25,16 @@
 static enum dv_sched_queue queue_of(enum dv_sched_pod_state state)
 {
     switch (state) {
-    case POD_GATED:
+    case DV_SCHED_POD_GATED:
         return DV_SCHED_GATED;
-    case POD_ACTIVE:
+    case DV_SCHED_POD_ACTIVE:
         return DV_SCHED_ACTIVE;
-    case POD_BACKOFF:
+    case DV_SCHED_POD_BACKOFF:
         return DV_SCHED_BACKOFF;
-    case POD_WAITING:
+    case DV_SCHED_POD_WAITING:
         return DV_SCHED_WAITING;
-    case POD_BINDING:
-    case POD_BOUND:
+    case DV_SCHED_POD_BINDING:
+    case DV_SCHED_POD_BOUND:
         break;
     }
     return DV_SCHED_N_QUEUES;
@@ -141,15 +141,15 @@ void dv_sched_queue(struct dv_sched_pod *pod)
 {
     struct dv_sched *sched = pod->sched;
 
-    if (pod->state == POD_ACTIVE)
+    if (pod->state == DV_SCHED_POD_ACTIVE)
         return;
     dv_sched_unqueue(pod);
     if (pod->backoff_until_ms > dv_loop_now_ms(sched->loop)) {
-        dv_sched_set_state(pod, POD_BACKOFF);
+        dv_sched_set_state(pod, DV_SCHED_POD_BACKOFF);
         dv_timer_start(&pod->timer, sched->loop, pod->backoff_until_ms, on_backoff_over);
         return;
     }
-    dv_sched_set_state(pod, POD_ACTIVE);
+    dv_sched_set_state(pod, DV_SCHED_POD_ACTIVE);
     push(sched, pod);
     dv_sched_turn(sched);
 }

@@ -89,7 +89,7 @@ struct rules {
 static void gather_rules(const struct dv_sched *sched,
                          const struct dv_api_resource_slice_spec *spec, struct rules *rules)
 {
-    const struct dv_view *view = sched->views[VIEW_RULES];
+    const struct dv_view *view = sched->views[DV_SCHED_VIEW_RULES];
     const struct dv_object *object;
 
     for (size_t at = 0; view && (object = dv_view_next(view, &at));) {

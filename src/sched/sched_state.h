@@ -66,13 +66,13 @@ struct dv_sched_taken {
 };
 
 enum dv_sched_claim_change {
-    CHANGE_NONE,
+    DV_SCHED_CHANGE_NONE,
     /* Reserve the claim for the pod, and write the allocation that was decided on. */
-    CHANGE_RESERVE,
-    CHANGE_DROP, /* undo what CHANGE_RESERVE did */
+    DV_SCHED_CHANGE_RESERVE,
+    DV_SCHED_CHANGE_DROP, /* undo what DV_SCHED_CHANGE_RESERVE did */
     /* Give back the devices: the pod cannot be where they are, and nobody else uses them. */
-    CHANGE_DEALLOCATE,
-    CHANGE_DELETE, /* delete a claim for extended resources that was left over */
+    DV_SCHED_CHANGE_DEALLOCATE,
+    DV_SCHED_CHANGE_DELETE, /* delete a claim for extended resources that was left over */
 };
 
 /* A pod's use of a claim. */
@@ -91,13 +91,13 @@ struct dv_sched_pod_claim {
 };
 
 enum dv_sched_claim_step {
-    CLAIM_IDLE,
-    CLAIM_READING,
-    CLAIM_MARKING, /* the finalizer comes or goes */
-    CLAIM_WRITING, /* the status */
-    CLAIM_DELETING,
-    CLAIM_PAUSING, /* until the write is tried again */
-    CLAIM_BUSY,    /* callbacks of those who waited are running */
+    DV_SCHED_CLAIM_IDLE,
+    DV_SCHED_CLAIM_READING,
+    DV_SCHED_CLAIM_MARKING, /* the finalizer comes or goes */
+    DV_SCHED_CLAIM_WRITING, /* the status */
+    DV_SCHED_CLAIM_DELETING,
+    DV_SCHED_CLAIM_PAUSING, /* until the write is tried again */
+    DV_SCHED_CLAIM_BUSY,    /* callbacks of those who waited are running */
 };
 
 struct dv_sched_claim {
@@ -141,12 +141,12 @@ struct dv_sched_writer {
 /* ---- pods ---- */
 
 enum dv_sched_pod_state {
-    POD_GATED,
-    POD_ACTIVE,
-    POD_BACKOFF,
-    POD_WAITING,
-    POD_BINDING,
-    POD_BOUND, /* bound, until the view shows it */
+    DV_SCHED_POD_GATED,
+    DV_SCHED_POD_ACTIVE,
+    DV_SCHED_POD_BACKOFF,
+    DV_SCHED_POD_WAITING,
+    DV_SCHED_POD_BINDING,
+    DV_SCHED_POD_BOUND, /* bound, until the view shows it */
 };
 
 struct dv_sched_pod {
@@ -254,14 +254,14 @@ struct dv_sched_priority {
 };
 
 enum {
-    VIEW_NAMESPACES,
-    VIEW_NODES,
-    VIEW_CLASSES,
-    VIEW_SLICES,
-    VIEW_RULES,
-    VIEW_CLAIMS,
-    VIEW_PODS,
-    N_VIEWS
+    DV_SCHED_VIEW_NAMESPACES,
+    DV_SCHED_VIEW_NODES,
+    DV_SCHED_VIEW_CLASSES,
+    DV_SCHED_VIEW_SLICES,
+    DV_SCHED_VIEW_RULES,
+    DV_SCHED_VIEW_CLAIMS,
+    DV_SCHED_VIEW_PODS,
+    DV_N_SCHED_VIEWS
 };
 
 struct dv_sched {
@@ -269,7 +269,7 @@ struct dv_sched {
     struct dv_cluster *cluster;
     struct dv_sched_options options;
     dv_str name;
-    struct dv_view *views[N_VIEWS];
+    struct dv_view *views[DV_N_SCHED_VIEWS];
     size_t n_unsynced;
     bool is_closing;
     dv_closed_fn *closed;

@@ -48,7 +48,7 @@ void dv_sched_writer_free(struct dv_sched_writer *writer)
 static void finish(struct dv_sched_pod_claim *use, const struct dv_err *err)
 {
     dv_link_remove(&use->want);
-    use->change = CHANGE_NONE;
+    use->change = DV_SCHED_CHANGE_NONE;
     use->written(use, err);
 }
 
@@ -152,7 +152,7 @@ static void unreserve(struct dv_sched_pod_claim *use, struct draft *draft)
 static const char *deallocate(struct dv_sched_pod_claim *use, struct draft *draft)
 {
     remove_reservation(draft, dv_sched_pod_value(use->pod)->metadata.uid);
-    if (draft->value.status.n_reserved_for > 0 && use->change == CHANGE_DEALLOCATE)
+    if (draft->value.status.n_reserved_for > 0 && use->change == DV_SCHED_CHANGE_DEALLOCATE)
         return "is used by other pods";
     if (draft->value.status.allocation)
         free_devices(draft);
@@ -163,15 +163,15 @@ static const char *add_change(struct dv_sched_claim *claim, struct dv_sched_pod_
                               struct draft *draft)
 {
     switch (use->change) {
-    case CHANGE_RESERVE:
+    case DV_SCHED_CHANGE_RESERVE:
         return reserve(claim, use, draft);
-    case CHANGE_DROP:
+    case DV_SCHED_CHANGE_DROP:
         unreserve(use, draft);
         return NULL;
-    case CHANGE_DEALLOCATE:
-    case CHANGE_DELETE:
+    case DV_SCHED_CHANGE_DEALLOCATE:
+    case DV_SCHED_CHANGE_DELETE:
         return deallocate(use, draft);
-    case CHANGE_NONE:
+    case DV_SCHED_CHANGE_NONE:
         break;
     }
     return NULL;
@@ -249,7 +249,8 @@ static void start_update(struct dv_sched_claim *claim, enum dv_sched_claim_step 
     dv_message_copy(&dv_message_resource_claim, &draft->value, claim->writer->arena, value);
     start(claim, step,
           (struct dv_request){.verb = DV_VERB_UPDATE,
-                              .subresource = step == CLAIM_WRITING ? DV_SUB_STATUS : DV_SUB_NONE,
+                              .subresource =
+                                  step == DV_SCHED_CLAIM_WRITING ? DV_SUB_STATUS : DV_SUB_NONE,
                               .sets_finalizers = draft->sets_finalizers,
                               .value = value,
                               .gives_value = true});
@@ -278,7 +279,7 @@ static void start_finalizer(struct dv_sched_claim *claim, bool is_wanted)
     struct draft draft = {.value = *dv_sched_claim_value(claim)};
 
     set_finalizer(claim, is_wanted, &draft);
-    start_update(claim, CLAIM_MARKING, &draft);
+    start_update(claim, DV_SCHED_CLAIM_MARKING, &draft);
 }
 
 static void start_delete(struct dv_sched_claim *claim)
@@ -291,7 +292,7 @@ static void start_delete(struct dv_sched_claim *claim)
     claim->writer->preconditions = (struct dv_api_preconditions){.uid = uid};
     claim->writer->delete_options =
         (struct dv_api_delete_options){.preconditions = &claim->writer->preconditions};
-    start(claim, CLAIM_DELETING,
+    start(claim, DV_SCHED_CLAIM_DELETING,
           (struct dv_request){.verb = DV_VERB_DELETE,
                               .delete_options = &claim->writer->delete_options});
     claim->writer->request.namespace = namespace;
@@ -304,7 +305,7 @@ static void start_read(struct dv_sched_claim *claim)
     dv_str namespace = dv_str_copy(names.namespace, claim->writer->arena);
     dv_str name = dv_str_copy(names.name, claim->writer->arena);
 
-    start(claim, CLAIM_READING, (struct dv_request){.verb = DV_VERB_GET});
+    start(claim, DV_SCHED_CLAIM_READING, (struct dv_request){.verb = DV_VERB_GET});
     claim->writer->request.namespace = namespace;
     claim->writer->request.name = name;
 }
@@ -314,7 +315,7 @@ static bool wants_deletion(const struct dv_sched_claim *claim)
     struct dv_link *link;
 
     DV_LIST_EACH (&claim->writer->writing, link) {
-        if (DV_CONTAINER(link, struct dv_sched_pod_claim, want)->change == CHANGE_DELETE)
+        if (DV_CONTAINER(link, struct dv_sched_pod_claim, want)->change == DV_SCHED_CHANGE_DELETE)
             return true;
     }
     return false;
@@ -341,7 +342,7 @@ static bool step(struct dv_sched_claim *claim)
         !draft.sets_finalizers) {
         start_finalizer(claim, true);
     } else if (draft.is_changed) {
-        start_update(claim, CLAIM_WRITING, &draft);
+        start_update(claim, DV_SCHED_CLAIM_WRITING, &draft);
     } else if (wants_deletion(claim) && draft.has_finalizer) {
         start_finalizer(claim, false);
     } else if (wants_deletion(claim)) {
@@ -363,18 +364,18 @@ static void end_all(struct dv_sched_claim *claim)
     while ((link = dv_list_first(&claim->writer->writing))) {
         struct dv_sched_pod_claim *use = DV_CONTAINER(link, struct dv_sched_pod_claim, want);
 
-        if (use->change == CHANGE_RESERVE)
+        if (use->change == DV_SCHED_CHANGE_RESERVE)
             fail(use, "got deleted in the meantime");
         else
             finish(use, NULL);
     }
 }
 
-/* Writes until a request is under way or nothing is wanted any more. CLAIM_BUSY keeps
+/* Writes until a request is under way or nothing is wanted any more. DV_SCHED_CLAIM_BUSY keeps
  * dv_sched_write from starting a second round when a callback adds a change meanwhile. */
 static void go_on(struct dv_sched_claim *claim)
 {
-    claim->step = CLAIM_BUSY;
+    claim->step = DV_SCHED_CLAIM_BUSY;
     if (!claim->writer)
         claim->writer = new_writer(claim);
     for (;;) {
@@ -385,7 +386,7 @@ static void go_on(struct dv_sched_claim *claim)
         if (claim->object && !claim->sched->is_closing && step(claim))
             return;
     }
-    claim->step = CLAIM_IDLE;
+    claim->step = DV_SCHED_CLAIM_IDLE;
     dv_sched_writer_free(claim->writer);
     claim->writer = NULL;
     dv_sched_claim_drop(claim);
@@ -402,7 +403,7 @@ static void pause_then_again(struct dv_sched_claim *claim)
 {
     uint64_t ms = dv_sched_pause_ms(claim->writer->n_pauses++);
 
-    claim->step = CLAIM_PAUSING;
+    claim->step = DV_SCHED_CLAIM_PAUSING;
     dv_timer_start(&claim->writer->pause, claim->sched->loop,
                    dv_loop_now_ms(claim->sched->loop) + ms, on_pause_over);
 }
@@ -434,11 +435,11 @@ static void on_success(struct dv_sched_claim *claim, enum dv_sched_claim_step do
     bool is_known = learn(claim, object);
 
     claim->writer->n_pauses = 0;
-    if (done == CLAIM_DELETING || !is_known)
+    if (done == DV_SCHED_CLAIM_DELETING || !is_known)
         end_all(claim);
-    else if (done == CLAIM_WRITING && !wants_deletion(claim))
+    else if (done == DV_SCHED_CLAIM_WRITING && !wants_deletion(claim))
         finish_all(claim, NULL);
-    else if (done == CLAIM_READING && claim->object->version == claim->writer->based) {
+    else if (done == DV_SCHED_CLAIM_READING && claim->object->version == claim->writer->based) {
         /* The version is the one that we wrote from, and yet it was a conflict: a server that is
          * behind itself. It is tried again after a pause. */
         pause_then_again(claim);
@@ -470,7 +471,7 @@ static void on_answer(struct dv_request *request, const struct dv_api_status *fa
     struct dv_sched *sched = claim->sched;
     enum dv_sched_claim_step done = claim->step;
 
-    claim->step = CLAIM_BUSY;
+    claim->step = DV_SCHED_CLAIM_BUSY;
     if (sched->is_closing || !claim->object || (failure && failure->code == 404)) {
         end_all(claim);
         go_on(claim);
@@ -493,16 +494,16 @@ void dv_sched_write(struct dv_sched_pod_claim *use)
     struct dv_sched_claim *claim = use->claim;
 
     dv_list_push(&claim->wanted, &use->want);
-    if (claim->step == CLAIM_IDLE)
+    if (claim->step == DV_SCHED_CLAIM_IDLE)
         go_on(claim);
 }
 
 void dv_sched_write_cancel(struct dv_sched_claim *claim)
 {
-    if (claim->step == CLAIM_PAUSING) {
+    if (claim->step == DV_SCHED_CLAIM_PAUSING) {
         dv_timer_cancel(&claim->writer->pause);
         go_on(claim); /* ends all changes, because the scheduler is closing */
-    } else if (claim->step != CLAIM_IDLE && claim->step != CLAIM_BUSY) {
+    } else if (claim->step != DV_SCHED_CLAIM_IDLE && claim->step != DV_SCHED_CLAIM_BUSY) {
         dv_request_cancel(claim->sched->cluster, &claim->writer->request);
     }
 }

@@ -17,7 +17,7 @@
  * has any of. */
 static int64_t free_share(const struct dv_sched_amounts *amounts, const struct dv_sched_room *room)
 {
-    static const uint32_t scored[] = {RESOURCE_CPU, RESOURCE_MEMORY};
+    static const uint32_t scored[] = {DV_SCHED_RESOURCE_CPU, DV_SCHED_RESOURCE_MEMORY};
     int64_t shares = 0;
     int64_t n = 0;
 

@@ -101,7 +101,7 @@ bool dv_sched_attempt_may_be_on(struct dv_sched_attempt *attempt, const struct d
     }
     if (attempt->n_open < attempt->pod->n_claims &&
         !dv_sched_attempt_has_claims_at_hand(attempt, node)) {
-        dv_sched_attempt_turn_down(attempt, node, DV_STR(UNAVAILABLE));
+        dv_sched_attempt_turn_down(attempt, node, DV_STR(DV_SCHED_UNAVAILABLE));
         return false;
     }
     return true;

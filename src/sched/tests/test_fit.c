@@ -151,8 +151,8 @@ static void very_many_amounts_are_added_up(void **state)
         for (size_t i = 0; i < test->amounts.all.n; i++) {
             const struct dv_sched_amount *amount = &test->amounts.all.v[i];
 
-            if (amount->resource >= RESOURCE_N_FIXED)
-                assert_int_equal(amount->n, 2 * (amount->resource - RESOURCE_N_FIXED));
+            if (amount->resource >= DV_SCHED_N_FIXED_RESOURCES)
+                assert_int_equal(amount->n, 2 * (amount->resource - DV_SCHED_N_FIXED_RESOURCES));
         }
         assert_int_equal(test->amounts.all.n, N + 3); /* and pods, cpu, memory */
     }
@@ -166,12 +166,12 @@ static void room_is_taken_and_given_back(void **state)
     dv_sched_amounts_read(&test->amounts, &test->resources,
                           read_pod(test, "{containers: [" ASKS("{cpu: 1, a.b/c: 2}") "]}"));
     dv_sched_room_take(&test->room, &test->amounts);
-    assert_int_equal(test->room.taken[RESOURCE_CPU], 1000);
+    assert_int_equal(test->room.taken[DV_SCHED_RESOURCE_CPU], 1000);
     assert_int_equal(test->room.scored[1], INT64_C(200) * 1024 * 1024);
     dv_sched_room_give_back(&test->room, &test->amounts);
-    assert_int_equal(test->room.taken[RESOURCE_CPU], 0);
+    assert_int_equal(test->room.taken[DV_SCHED_RESOURCE_CPU], 0);
     assert_int_equal(test->room.scored[1], 0);
-    assert_int_equal(dv_sched_room_has(&test->room, RESOURCE_CPU), 2000);
+    assert_int_equal(dv_sched_room_has(&test->room, DV_SCHED_RESOURCE_CPU), 2000);
     assert_int_equal(dv_sched_room_has(&test->room, 1000), 0);
 }
 
@@ -239,7 +239,8 @@ static void what_a_class_serves_is_no_amount(void **state)
 
     dv_sched_amounts_read(&test->amounts, &test->resources, pod);
     for (size_t i = 0; i < test->amounts.all.n; i++)
-        test->amounts.all.v[i].is_served = test->amounts.all.v[i].resource >= RESOURCE_N_FIXED;
+        test->amounts.all.v[i].is_served =
+            test->amounts.all.v[i].resource >= DV_SCHED_N_FIXED_RESOURCES;
     assert_true(
         dv_sched_fits(pod, &test->amounts, &test->resources, without, &test->room, &test->buf));
     with = read_node(test, "{status: {allocatable: {pods: 9, a.b/c: 1}}}");

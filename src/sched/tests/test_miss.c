@@ -11,7 +11,8 @@
 #include "resource/resource.h"
 #include "sched/sched.h"
 
-#define REFUSED "0/1 nodes are available: 1 cannot allocate all claims. still not schedulable"
+#define DV_SCHED_REFUSED                                                                           \
+    "0/1 nodes are available: 1 cannot allocate all claims. still not schedulable"
 #define N_ALIKE 50u
 
 static void make_gpus(struct world *world, const char *devices)
@@ -67,7 +68,8 @@ static void selectors_are_told_by_the_value_that_they_saw(void **state)
         make_pod(world, "p1", "c1", "");
         open_sched(world);
         assert_string_equal(said_of(world, "p1"),
-                            text(world, REFUSED ". gpu: 1 wanted, 1 looked at: %s (small on n1)",
+                            text(world,
+                                 DV_SCHED_REFUSED ". gpu: 1 wanted, 1 looked at: %s (small on n1)",
                                  selectors[i].said));
         assert_int_equal(n_events(world, "p1", "FailedScheduling"), 1);
         assert_at_rest(world);
@@ -104,9 +106,9 @@ static void no_claim_is_named(void **state)
     make_claim(world, "c2", 1);
     make_pod(world, "p2", "c2", "");
     settle(world);
-    assert_string_equal(said_of(world, "p2"),
-                        REFUSED ". r: 1 wanted, 1 looked at: taken by another claim (gpu-0 on "
-                                "n1)");
+    assert_string_equal(said_of(world, "p2"), DV_SCHED_REFUSED
+                        ". r: 1 wanted, 1 looked at: taken by another claim (gpu-0 on "
+                        "n1)");
 }
 
 static void the_line_is_cut_where_nobody_reads_on(void **state)
@@ -122,7 +124,7 @@ static void the_line_is_cut_where_nobody_reads_on(void **state)
     make_pod(world, "p1", "c1", "");
     open_sched(world);
     said = said_of(world, "p1");
-    assert_int_equal(strlen(said), strlen(REFUSED ". ") + 200);
+    assert_int_equal(strlen(said), strlen(DV_SCHED_REFUSED ". ") + 200);
     assert_string_equal(said + strlen(said) - 3, "...");
 }
 
@@ -161,9 +163,9 @@ static void what_is_told_follows_the_devices(void **state)
            "{spec: {pool: {generation: 2}, devices: [{name: small, capacity: {memory: {value: "
            "32Gi}}}]}}");
     pass(world, 20000);
-    assert_string_equal(said_of(world, "p1"),
-                        REFUSED ". gpu: 1 wanted, 1 looked at: memory = 32Gi, wanted >= 40Gi "
-                                "(small on n1)");
+    assert_string_equal(said_of(world, "p1"), DV_SCHED_REFUSED
+                        ". gpu: 1 wanted, 1 looked at: memory = 32Gi, wanted >= 40Gi "
+                        "(small on n1)");
 }
 
 static void strictly_it_is_the_text_of_the_reference(void **state)
@@ -175,7 +177,7 @@ static void strictly_it_is_the_text_of_the_reference(void **state)
     make_choosy_claim(world, "c1", A "nvlink");
     make_pod(world, "p1", "c1", "");
     open_sched(world);
-    assert_string_equal(said_of(world, "p1"), REFUSED);
+    assert_string_equal(said_of(world, "p1"), DV_SCHED_REFUSED);
 }
 
 #define SHORT "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate"
