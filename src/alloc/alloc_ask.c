@@ -106,14 +106,14 @@ static bool list_all(struct dv_alloc_search *search, const struct dv_alloc_task 
     for (size_t i = 0; i < view->n_pools; i++) {
         const struct dv_alloc_node_pool *pool = &view->pools[i];
 
-        if (pool->state != POOL_USABLE)
+        if (pool->state != DV_ALLOC_POOL_USABLE)
             return dv_fail(search->err, DV_FAILED_PRECONDITION,
                            "claim %.*s/%.*s, request %.*s: asks for all devices, but resource pool "
                            "%.*s is currently %s",
                            DV_FMT(task->claim->metadata.namespace),
                            DV_FMT(task->claim->metadata.name), DV_FMT(want->name),
                            DV_FMT(pool->pool->path),
-                           pool->state == POOL_INVALID ? "invalid" : "being updated");
+                           pool->state == DV_ALLOC_POOL_INVALID ? "invalid" : "being updated");
     }
     for (uint32_t i = 0; i < view->n_places; i++) {
         bool selects;

@@ -428,7 +428,7 @@ static uint64_t work(const struct dv_alloc_search *search, const struct dv_alloc
 
 bool dv_count_is_hopeless(struct dv_alloc_search *search, const struct dv_alloc_spot *spot)
 {
-    if (search->bounds < BOUNDS_COUNT || !dv_count_may(search, work(search, spot)))
+    if (search->bounds < DV_ALLOC_BOUNDS_COUNT || !dv_count_may(search, work(search, spot)))
         return false;
     for (size_t i = spot->task; i < search->n_tasks; i++)
         if (task_is_hopeless(search, spot, i))

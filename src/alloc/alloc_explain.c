@@ -69,7 +69,7 @@ static void explain_pool(const struct dv_alloc_search *search,
 {
     device->driver = pool->pool->driver;
     device->pool = pool->pool->name;
-    if (pool->state == POOL_INVALID) {
+    if (pool->state == DV_ALLOC_POOL_INVALID) {
         device->why = DV_WHY_POOL_INVALID;
         device->text = dv_str_printf(search->arena, "the pool contradicts itself: %.*s",
                                      DV_FMT(pool->problem));
@@ -115,7 +115,7 @@ static void explain_want(struct dv_alloc_search *search, const struct dv_alloc_t
         request->n_fitting += device->why == DV_WHY_FITS;
     }
     for (size_t i = 0; i < view->n_pools; i++)
-        if (view->pools[i].state != POOL_USABLE)
+        if (view->pools[i].state != DV_ALLOC_POOL_USABLE)
             explain_pool(search, &view->pools[i], &request->devices[request->n_devices++]);
     for (size_t i = 0; i < view->obsolete.n; i++)
         request->devices[request->n_devices++] = (struct dv_why_device){
@@ -138,7 +138,7 @@ static void return_to(struct dv_alloc_search *search, const struct dv_alloc_furt
         const struct dv_alloc_pick *pick = &furthest->picks[i];
 
         if (dv_take(search, &search->tasks[furthest->tasks[i]], pick->ask, pick->want, pick->place,
-                    false) != TOOK)
+                    false) != DV_ALLOC_TOOK)
             /* A constraint refuses what it had allowed, because it keeps traces (bound.c): the
              * state so far has to do. */
             return;

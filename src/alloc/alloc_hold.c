@@ -312,7 +312,7 @@ static bool is_admin(const struct dv_api_device_request_allocation_result *resul
 void dv_inventory_hold(struct dv_inventory *inventory,
                        const struct dv_api_allocation_result *allocation, dv_str holder)
 {
-    if (put_off(inventory, CHANGE_HOLD, allocation, holder))
+    if (put_off(inventory, DV_ALLOC_CHANGE_HOLD, allocation, holder))
         return;
     for (size_t i = 0; i < allocation->devices.n_results; i++)
         if (!is_admin(&allocation->devices.results[i]))
@@ -322,7 +322,7 @@ void dv_inventory_hold(struct dv_inventory *inventory,
 void dv_inventory_release(struct dv_inventory *inventory,
                           const struct dv_api_allocation_result *allocation)
 {
-    if (put_off(inventory, CHANGE_RELEASE, allocation, DV_STR_NONE))
+    if (put_off(inventory, DV_ALLOC_CHANGE_RELEASE, allocation, DV_STR_NONE))
         return;
     for (size_t i = 0; i < allocation->devices.n_results; i++)
         if (!is_admin(&allocation->devices.results[i]))

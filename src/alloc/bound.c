@@ -98,13 +98,13 @@ static void find_kinds(struct dv_alloc_search *search)
 static enum dv_alloc_bounds bounds_of_constraints(struct dv_alloc_search *search,
                                                   struct dv_alloc_task *task)
 {
-    enum dv_alloc_bounds bounds = BOUNDS_TWINS;
+    enum dv_alloc_bounds bounds = DV_ALLOC_BOUNDS_TWINS;
 
     for (size_t i = 0; i < task->n_constraints; i++) {
         struct dv_alloc_constraint *constraint = &task->constraints[i];
 
         if (search->inventory->features.list_attributes)
-            return BOUNDS_NONE;
+            return DV_ALLOC_BOUNDS_NONE;
         for (size_t j = 0; j < task->n_asks; j++)
             for (size_t k = 0; k < task->asks[j].n_wants; k++) {
                 const struct dv_alloc_want *want = &task->asks[j].wants[k];
@@ -112,9 +112,9 @@ static enum dv_alloc_bounds bounds_of_constraints(struct dv_alloc_search *search
                 if (!constraint->applies[task->first_want[j] + k])
                     continue;
                 if (want->takes_all)
-                    return BOUNDS_NONE;
+                    return DV_ALLOC_BOUNDS_NONE;
                 if (constraint->is_distinct && want->n_devices > 1)
-                    bounds = BOUNDS_COUNT;
+                    bounds = DV_ALLOC_BOUNDS_COUNT;
             }
         dv_constraint_number(search, constraint);
     }
@@ -156,15 +156,15 @@ static enum dv_alloc_bounds bounds_of_task(struct dv_alloc_search *search,
 {
     enum dv_alloc_bounds bounds = bounds_of_constraints(search, task);
 
-    if (bounds == BOUNDS_NONE || task->n_max > DV_ALLOC_RESULTS_MAX)
-        return BOUNDS_NONE;
+    if (bounds == DV_ALLOC_BOUNDS_NONE || task->n_max > DV_ALLOC_RESULTS_MAX)
+        return DV_ALLOC_BOUNDS_NONE;
     for (size_t i = 0; i < task->n_asks; i++)
         for (size_t j = 0; j < task->asks[i].n_wants; j++) {
             struct dv_alloc_want *want = &task->asks[i].wants[j];
 
             want->eligible = eligible_of_alike(task, i, j);
             if (!want->eligible && !find_eligible(search, task, want, task->first_want[i] + j))
-                return BOUNDS_NONE;
+                return DV_ALLOC_BOUNDS_NONE;
         }
     return bounds;
 }
@@ -196,13 +196,13 @@ void dv_bound_begin(struct dv_alloc_search *search)
     struct dv_alloc_taken *taken = search->taken;
     /* The search runs into the same error when it gets there, and reports it. */
     struct dv_err ignored;
-    enum dv_alloc_bounds bounds = BOUNDS_TWINS;
+    enum dv_alloc_bounds bounds = DV_ALLOC_BOUNDS_TWINS;
 
     search->err = &ignored;
     search->taken = DV_NEW_ARRAY(search->arena, struct dv_alloc_taken, search->view->n_places);
     if (search->view->has_negative)
-        bounds = BOUNDS_NONE;
-    for (size_t i = 0; i < search->n_tasks && bounds != BOUNDS_NONE; i++) {
+        bounds = DV_ALLOC_BOUNDS_NONE;
+    for (size_t i = 0; i < search->n_tasks && bounds != DV_ALLOC_BOUNDS_NONE; i++) {
         enum dv_alloc_bounds own = bounds_of_task(search, &search->tasks[i]);
 
         bounds = own < bounds ? own : bounds;
@@ -210,7 +210,7 @@ void dv_bound_begin(struct dv_alloc_search *search)
     search->err = err;
     search->taken = taken;
     search->bounds = bounds;
-    if (bounds == BOUNDS_NONE)
+    if (bounds == DV_ALLOC_BOUNDS_NONE)
         return;
     find_kinds(search);
     make_sheet(search);
@@ -231,7 +231,7 @@ bool dv_bound_has_tried_twin(const struct dv_alloc_search *search, const struct 
     const struct dv_alloc_node_view *view = search->view;
     uint32_t twin = view->places[place].twin;
 
-    if (search->bounds != BOUNDS_TWINS || !has_twins(want, view->places[place].device))
+    if (search->bounds != DV_ALLOC_BOUNDS_TWINS || !has_twins(want, view->places[place].device))
         return false;
     for (; twin != NO_PLACE && twin >= start; twin = view->places[twin].twin)
         if (has_twins(want, view->places[twin].device) &&

@@ -72,15 +72,17 @@ attribute_of(const struct dv_alloc_constraint *constraint, const struct dv_alloc
 static struct dv_alloc_values lists_of(const struct dv_api_device_attribute *api)
 {
     if (api->ints)
-        return (struct dv_alloc_values){.kind = VALUE_INT, .n = api->n_ints, .ints = api->ints};
+        return (struct dv_alloc_values){
+            .kind = DV_ALLOC_VALUE_INT, .n = api->n_ints, .ints = api->ints};
     if (api->bools)
-        return (struct dv_alloc_values){.kind = VALUE_BOOL, .n = api->n_bools, .bools = api->bools};
+        return (struct dv_alloc_values){
+            .kind = DV_ALLOC_VALUE_BOOL, .n = api->n_bools, .bools = api->bools};
     if (api->strings)
         return (struct dv_alloc_values){
-            .kind = VALUE_STRING, .n = api->n_strings, .texts = api->strings};
+            .kind = DV_ALLOC_VALUE_STRING, .n = api->n_strings, .texts = api->strings};
     if (api->versions)
         return (struct dv_alloc_values){
-            .kind = VALUE_VERSION, .n = api->n_versions, .texts = api->versions};
+            .kind = DV_ALLOC_VALUE_VERSION, .n = api->n_versions, .texts = api->versions};
     return (struct dv_alloc_values){0};
 }
 
@@ -90,16 +92,18 @@ static struct dv_alloc_values values_of(const struct dv_api_device_attribute *ap
 
     if (takes_lists)
         values = lists_of(api);
-    if (values.kind != VALUE_NONE)
+    if (values.kind != DV_ALLOC_VALUE_NONE)
         return values;
     if (api->string.p)
-        return (struct dv_alloc_values){.kind = VALUE_STRING, .n = 1, .texts = &api->string};
+        return (struct dv_alloc_values){
+            .kind = DV_ALLOC_VALUE_STRING, .n = 1, .texts = &api->string};
     if (api->version.p)
-        return (struct dv_alloc_values){.kind = VALUE_VERSION, .n = 1, .texts = &api->version};
+        return (struct dv_alloc_values){
+            .kind = DV_ALLOC_VALUE_VERSION, .n = 1, .texts = &api->version};
     if (api->bool_)
-        return (struct dv_alloc_values){.kind = VALUE_BOOL, .n = 1, .bools = api->bool_};
+        return (struct dv_alloc_values){.kind = DV_ALLOC_VALUE_BOOL, .n = 1, .bools = api->bool_};
     if (api->int_)
-        return (struct dv_alloc_values){.kind = VALUE_INT, .n = 1, .ints = api->int_};
+        return (struct dv_alloc_values){.kind = DV_ALLOC_VALUE_INT, .n = 1, .ints = api->int_};
     return values;
 }
 
@@ -107,14 +111,14 @@ static bool is_same(const struct dv_alloc_values *a, size_t i, const struct dv_a
                     size_t j)
 {
     switch (a->kind) {
-    case VALUE_INT:
+    case DV_ALLOC_VALUE_INT:
         return a->ints[i] == b->ints[j];
-    case VALUE_BOOL:
+    case DV_ALLOC_VALUE_BOOL:
         return a->bools[i] == b->bools[j];
-    case VALUE_STRING:
-    case VALUE_VERSION:
+    case DV_ALLOC_VALUE_STRING:
+    case DV_ALLOC_VALUE_VERSION:
         return dv_str_eq(a->texts[i], b->texts[j]);
-    case VALUE_NONE:
+    case DV_ALLOC_VALUE_NONE:
         break;
     }
     return false;
@@ -149,9 +153,9 @@ static struct dv_alloc_values common_of(const struct dv_alloc_values *a,
 
     if (a->n == 1)
         return *a;
-    if (a->kind == VALUE_INT)
+    if (a->kind == DV_ALLOC_VALUE_INT)
         common.ints = ints = DV_NEW_ARRAY(arena, int64_t, a->n);
-    else if (a->kind == VALUE_BOOL)
+    else if (a->kind == DV_ALLOC_VALUE_BOOL)
         common.bools = bools = DV_NEW_ARRAY(arena, bool, a->n);
     else
         common.texts = texts = DV_NEW_ARRAY(arena, dv_str, a->n);
@@ -278,7 +282,7 @@ void dv_constraint_number(const struct dv_alloc_search *search,
         if (!attribute)
             continue;
         own = values_of(attribute, false);
-        constraint->has_unknown = constraint->has_unknown || own.kind == VALUE_NONE;
+        constraint->has_unknown = constraint->has_unknown || own.kind == DV_ALLOC_VALUE_NONE;
         while (at < constraint->n_values && !overlap(&values[at], &own))
             at++;
         if (at == constraint->n_values)
@@ -301,10 +305,10 @@ dv_str dv_constraint_value(const struct dv_alloc_constraint *constraint,
     for (size_t i = 0; i < values.n; i++) {
         const char *comma = i ? ", " : "";
 
-        if (values.kind == VALUE_INT)
+        if (values.kind == DV_ALLOC_VALUE_INT)
             text =
                 dv_str_printf(arena, "%.*s%s%lld", DV_FMT(text), comma, (long long)values.ints[i]);
-        else if (values.kind == VALUE_BOOL)
+        else if (values.kind == DV_ALLOC_VALUE_BOOL)
             text = dv_str_printf(arena, "%.*s%s%s", DV_FMT(text), comma,
                                  values.bools[i] ? "true" : "false");
         else

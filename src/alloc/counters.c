@@ -140,7 +140,7 @@ static void keep_sums(struct dv_alloc_node_pool *pool)
 
 void dv_pool_refresh_counters(struct dv_inventory *inventory, struct dv_alloc_node_pool *pool)
 {
-    if (pool->n_counters == 0 || pool->state != POOL_USABLE ||
+    if (pool->n_counters == 0 || pool->state != DV_ALLOC_POOL_USABLE ||
         pool->usage_version == pool->pool->usage_version)
         return;
     pool->usage_version = pool->pool->usage_version;

@@ -59,7 +59,7 @@ static void drop_if_unused(struct dv_inventory *inventory, struct dv_alloc_inven
 
 void dv_inventory_forget_node(struct dv_inventory *inventory, dv_str name)
 {
-    struct dv_alloc_change *later = dv_inventory_put_off(inventory, CHANGE_FORGET_NODE);
+    struct dv_alloc_change *later = dv_inventory_put_off(inventory, DV_ALLOC_CHANGE_FORGET_NODE);
     struct dv_alloc_inventory_node *node;
 
     if (later) {
@@ -133,7 +133,7 @@ struct dv_inventory_slice *dv_inventory_add_slice(struct dv_inventory *inventory
                                                   struct dv_object *object)
 {
     struct dv_inventory_slice *slice = DV_ALLOC(struct dv_inventory_slice);
-    struct dv_alloc_change *later = dv_inventory_put_off(inventory, CHANGE_ADD_SLICE);
+    struct dv_alloc_change *later = dv_inventory_put_off(inventory, DV_ALLOC_CHANGE_ADD_SLICE);
 
     slice->object = dv_object_ref(object);
     if (later)
@@ -145,7 +145,7 @@ struct dv_inventory_slice *dv_inventory_add_slice(struct dv_inventory *inventory
 
 void dv_inventory_remove_slice(struct dv_inventory *inventory, struct dv_inventory_slice *slice)
 {
-    struct dv_alloc_change *later = dv_inventory_put_off(inventory, CHANGE_REMOVE_SLICE);
+    struct dv_alloc_change *later = dv_inventory_put_off(inventory, DV_ALLOC_CHANGE_REMOVE_SLICE);
 
     if (later) {
         later->slice = slice;
@@ -174,7 +174,7 @@ void dv_inventory_remove_slice(struct dv_inventory *inventory, struct dv_invento
 
 void dv_inventory_remove_class(struct dv_inventory *inventory, dv_str name)
 {
-    struct dv_alloc_change *later = dv_inventory_put_off(inventory, CHANGE_REMOVE_CLASS);
+    struct dv_alloc_change *later = dv_inventory_put_off(inventory, DV_ALLOC_CHANGE_REMOVE_CLASS);
     struct dv_object *class;
 
     if (later) {
@@ -190,7 +190,7 @@ void dv_inventory_remove_class(struct dv_inventory *inventory, dv_str name)
 
 void dv_inventory_set_class(struct dv_inventory *inventory, struct dv_object *class)
 {
-    struct dv_alloc_change *later = dv_inventory_put_off(inventory, CHANGE_SET_CLASS);
+    struct dv_alloc_change *later = dv_inventory_put_off(inventory, DV_ALLOC_CHANGE_SET_CLASS);
 
     dv_object_ref(class);
     if (later) {

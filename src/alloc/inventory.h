@@ -101,9 +101,9 @@ struct dv_alloc_selector {
 };
 
 enum dv_alloc_pool_state {
-    POOL_USABLE,
-    POOL_INCOMPLETE,
-    POOL_INVALID,
+    DV_ALLOC_POOL_USABLE,
+    DV_ALLOC_POOL_INCOMPLETE,
+    DV_ALLOC_POOL_INVALID,
 };
 
 struct dv_alloc_counter {
@@ -187,13 +187,13 @@ struct dv_alloc_inventory_node {
 /* A change that was put off while the inventory was lent. */
 struct dv_alloc_change {
     enum change_kind {
-        CHANGE_ADD_SLICE,
-        CHANGE_REMOVE_SLICE,
-        CHANGE_FORGET_NODE,
-        CHANGE_SET_CLASS,
-        CHANGE_REMOVE_CLASS,
-        CHANGE_HOLD,
-        CHANGE_RELEASE,
+        DV_ALLOC_CHANGE_ADD_SLICE,
+        DV_ALLOC_CHANGE_REMOVE_SLICE,
+        DV_ALLOC_CHANGE_FORGET_NODE,
+        DV_ALLOC_CHANGE_SET_CLASS,
+        DV_ALLOC_CHANGE_REMOVE_CLASS,
+        DV_ALLOC_CHANGE_HOLD,
+        DV_ALLOC_CHANGE_RELEASE,
     } kind;
     struct dv_inventory_slice *slice;
     struct dv_object *class;                           /* a reference */

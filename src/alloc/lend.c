@@ -38,26 +38,26 @@ void dv_inventory_lend(struct dv_inventory *inventory)
 static void carry_out(struct dv_inventory *inventory, const struct dv_alloc_change *change)
 {
     switch (change->kind) {
-    case CHANGE_ADD_SLICE:
+    case DV_ALLOC_CHANGE_ADD_SLICE:
         dv_inventory_enter_slice(inventory, change->slice);
         return;
-    case CHANGE_REMOVE_SLICE:
+    case DV_ALLOC_CHANGE_REMOVE_SLICE:
         dv_inventory_remove_slice(inventory, change->slice);
         return;
-    case CHANGE_FORGET_NODE:
+    case DV_ALLOC_CHANGE_FORGET_NODE:
         dv_inventory_forget_node(inventory, change->name);
         return;
-    case CHANGE_SET_CLASS:
+    case DV_ALLOC_CHANGE_SET_CLASS:
         dv_inventory_set_class(inventory, change->class);
         dv_object_unref(change->class);
         return;
-    case CHANGE_REMOVE_CLASS:
+    case DV_ALLOC_CHANGE_REMOVE_CLASS:
         dv_inventory_remove_class(inventory, change->name);
         return;
-    case CHANGE_HOLD:
+    case DV_ALLOC_CHANGE_HOLD:
         dv_inventory_hold(inventory, change->allocation, change->name);
         return;
-    case CHANGE_RELEASE:
+    case DV_ALLOC_CHANGE_RELEASE:
         dv_inventory_release(inventory, change->allocation);
         return;
     }

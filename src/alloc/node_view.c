@@ -172,7 +172,7 @@ static bool look_wider(struct gathering *gathering, const struct gathered *gathe
     pool->others = others.v;
     pool->n_others = others.n;
     if (n != n_wanted)
-        pool->state = POOL_INCOMPLETE;
+        pool->state = DV_ALLOC_POOL_INCOMPLETE;
     return true;
 }
 
@@ -238,13 +238,13 @@ static void build(struct gathering *gathering, struct dv_alloc_node_pool *pool)
     const struct dv_alloc_device *twice = find_twice(pool, arena);
 
     if (twice) {
-        pool->state = POOL_INVALID;
+        pool->state = DV_ALLOC_POOL_INVALID;
         pool->problem =
             dv_str_printf(arena, "two slices have a device named %.*s", DV_FMT(twice->api->name));
         return;
     }
     if (!dv_pool_make_counters(gathering->view, pool)) {
-        pool->state = POOL_INVALID;
+        pool->state = DV_ALLOC_POOL_INVALID;
         return;
     }
     pool->is_late = has_binding_conditions(pool);
@@ -264,7 +264,7 @@ static void finish_pool(struct gathering *gathering, struct gathered *gathered)
     pool.slices = gathered->slices.v;
     pool.n_slices = n;
     qsort(pool.slices, n, sizeof(struct dv_inventory_slice *), by_name);
-    if (pool.state == POOL_USABLE)
+    if (pool.state == DV_ALLOC_POOL_USABLE)
         build(gathering, &pool);
     *dv_vec_add_in(&gathering->done, gathering->view->arena) = pool;
 }
@@ -286,15 +286,16 @@ static void make_places(struct dv_alloc_node_view *view)
     size_t n = 0;
 
     for (size_t i = 0; i < view->n_pools; i++)
-        for (size_t j = 0; view->pools[i].state == POOL_USABLE && j < view->pools[i].n_slices; j++)
+        for (size_t j = 0;
+             view->pools[i].state == DV_ALLOC_POOL_USABLE && j < view->pools[i].n_slices; j++)
             n += n_devices(view->pools[i].slices[j]);
     view->places = DV_NEW_ARRAY(view->arena, struct dv_alloc_place, n);
     for (size_t i = 0; i < view->n_pools; i++) {
         struct dv_alloc_node_pool *pool = &view->pools[i];
 
-        if (pool->state == POOL_INVALID)
+        if (pool->state == DV_ALLOC_POOL_INVALID)
             view->has_invalid = true;
-        for (size_t j = 0; pool->state == POOL_USABLE && j < pool->n_slices; j++)
+        for (size_t j = 0; pool->state == DV_ALLOC_POOL_USABLE && j < pool->n_slices; j++)
             for (size_t k = 0; k < n_devices(pool->slices[j]); k++) {
                 struct dv_alloc_place *place = &view->places[view->n_places++];
 

@@ -132,11 +132,11 @@ static enum found enter_all(struct dv_alloc_search *search, struct stack *stack,
     const struct dv_alloc_want *want = &task->asks[at->ask].wants[at->want];
 
     switch (dv_take(search, task, at->ask, at->want, want->all[at->device], true)) {
-    case TOOK_ERROR:
+    case DV_ALLOC_TOOK_ERROR:
         return FOUND_ERROR;
-    case TOOK_NOT:
+    case DV_ALLOC_TOOK_NOT:
         return FOUND_NOT;
-    case TOOK:
+    case DV_ALLOC_TOOK:
         break;
     }
     push(search, stack, FRAME_ALL, at);
@@ -211,10 +211,10 @@ static enum dv_alloc_took try_place(struct dv_alloc_search *search, const struct
     bool selects;
 
     if (!dv_want_selects(search, task, want, &search->view->places[place], &selects))
-        return TOOK_ERROR;
+        return DV_ALLOC_TOOK_ERROR;
     if (!selects || (search->inventory->features.consumable_capacity &&
                      !dv_capacity_fits(search, want, place, NULL)))
-        return TOOK_NOT;
+        return DV_ALLOC_TOOK_NOT;
     return dv_take(search, task, at->ask, at->want, place, false);
 }
 
@@ -240,11 +240,11 @@ static enum found next_place(struct dv_alloc_search *search, struct frame *frame
             dv_bound_has_tried_twin(search, task, want, frame->at.start, place))
             continue;
         switch (try_place(search, &frame->at, place)) {
-        case TOOK_ERROR:
+        case DV_ALLOC_TOOK_ERROR:
             return FOUND_ERROR;
-        case TOOK_NOT:
+        case DV_ALLOC_TOOK_NOT:
             continue;
-        case TOOK:
+        case DV_ALLOC_TOOK:
             break;
         }
         frame->has_taken = true;
@@ -306,11 +306,11 @@ static void note_choices(struct dv_alloc_search *search, const struct stack *sta
  * search again from the start with that. */
 static bool begins_again(struct dv_alloc_search *search, struct stack *stack)
 {
-    if (search->n_backs < BACKS_BEFORE_BOUNDS || search->bounds != BOUNDS_UNKNOWN ||
+    if (search->n_backs < BACKS_BEFORE_BOUNDS || search->bounds != DV_ALLOC_BOUNDS_UNKNOWN ||
         search->furthest || !dv_count_may(search, dv_bound_work(search)))
         return false;
     dv_bound_begin(search);
-    if (search->bounds == BOUNDS_NONE)
+    if (search->bounds == DV_ALLOC_BOUNDS_NONE)
         return false;
     dv_search_untake_all(search);
     dv_vec_clear(&stack->v);
@@ -359,7 +359,7 @@ static enum dv_alloc_outcome conclude(struct dv_alloc_search *search, enum found
     for (size_t i = 0; i < search->view->n_pools; i++) {
         const struct dv_alloc_node_pool *pool = &search->view->pools[i];
 
-        if (pool->state == POOL_INVALID) {
+        if (pool->state == DV_ALLOC_POOL_INVALID) {
             (void)dv_fail(search->err, DV_FAILED_PRECONDITION,
                           "invalid resource pools were encountered: %.*s: %.*s",
                           DV_FMT(pool->pool->path), DV_FMT(pool->problem));

@@ -47,11 +47,11 @@ struct dv_alloc_ask {
 /* The values of an attribute: of one kind, one or more. */
 struct dv_alloc_values {
     enum value_kind {
-        VALUE_NONE, /* nothing that can be compared */
-        VALUE_INT,
-        VALUE_BOOL,
-        VALUE_STRING,
-        VALUE_VERSION,
+        DV_ALLOC_VALUE_NONE, /* nothing that can be compared */
+        DV_ALLOC_VALUE_INT,
+        DV_ALLOC_VALUE_BOOL,
+        DV_ALLOC_VALUE_STRING,
+        DV_ALLOC_VALUE_VERSION,
     } kind;
     size_t n;
     const int64_t *ints;
@@ -137,10 +137,10 @@ struct dv_alloc_taken {
 
 /* What may be left out of the search: see bound.c. */
 enum dv_alloc_bounds {
-    BOUNDS_UNKNOWN, /* not looked at yet: nothing is left out */
-    BOUNDS_NONE,    /* nothing may be left out */
-    BOUNDS_COUNT,   /* branches that counting shows to lead nowhere are left out */
-    BOUNDS_TWINS,   /* and so are twins of devices that led nowhere */
+    DV_ALLOC_BOUNDS_UNKNOWN, /* not looked at yet: nothing is left out */
+    DV_ALLOC_BOUNDS_NONE,    /* nothing may be left out */
+    DV_ALLOC_BOUNDS_COUNT,   /* branches that counting shows to lead nowhere are left out */
+    DV_ALLOC_BOUNDS_TWINS,   /* and so are twins of devices that led nowhere */
 };
 
 /* Scratch memory of alloc_count.c. */
@@ -273,9 +273,9 @@ dv_str dv_capacity_problem(struct dv_alloc_search *search, const struct dv_alloc
 
 /* take.c */
 enum dv_alloc_took {
-    TOOK,
-    TOOK_NOT,
-    TOOK_ERROR,
+    DV_ALLOC_TOOK,
+    DV_ALLOC_TOOK_NOT,
+    DV_ALLOC_TOOK_ERROR,
 };
 bool dv_place_is_free(const struct dv_alloc_search *search, const struct dv_alloc_task *task,
                       const struct dv_alloc_want *want, uint32_t place);

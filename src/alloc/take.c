@@ -215,25 +215,25 @@ static enum dv_alloc_took take_rest(struct dv_alloc_search *search, struct dv_al
     const struct dv_alloc_device *device = search->view->places[pick->place].device;
 
     if (dv_want_repelled(search, want, device))
-        return TOOK_NOT;
+        return DV_ALLOC_TOOK_NOT;
     if (!add_to_constraints(search, task, pick->ask, pick->want, device)) {
         if (!must)
-            return TOOK_NOT;
+            return DV_ALLOC_TOOK_NOT;
         (void)dv_fail(search->err, DV_FAILED_PRECONDITION,
                       "claim %.*s/%.*s, request %.*s: cannot add device %.*s because a claim "
                       "constraint would not be satisfied",
                       DV_FMT(task->claim->metadata.namespace), DV_FMT(task->claim->metadata.name),
                       DV_FMT(want->name), DV_FMT(device->ident->path));
-        return TOOK_ERROR;
+        return DV_ALLOC_TOOK_ERROR;
     }
     if (search->inventory->features.consumable_capacity &&
         !take_capacity(search, task, want, pick)) {
         remove_from_constraints(task, pick->ask, pick->want);
-        return TOOK_NOT;
+        return DV_ALLOC_TOOK_NOT;
     }
     if (!pick->is_multi)
         mark(search, pick->place);
-    return TOOK;
+    return DV_ALLOC_TOOK;
 }
 
 enum dv_alloc_took dv_take(struct dv_alloc_search *search, struct dv_alloc_task *task, size_t ask,
@@ -255,23 +255,23 @@ enum dv_alloc_took dv_take(struct dv_alloc_search *search, struct dv_alloc_task 
                     (at->n_consumes ? at->pool->n_counters : 0) + at->device->api->n_capacity +
                     at->device->api->n_taints * (1 + wanted->n_tolerations);
     if (!(wanted->is_admin && pick.is_multi) && !dv_place_is_free(search, task, wanted, place))
-        return TOOK_NOT;
+        return DV_ALLOC_TOOK_NOT;
     if (at->device->api->n_consumes_counters > 0) {
         if (!search->inventory->features.partitionable_devices)
-            return TOOK_NOT;
+            return DV_ALLOC_TOOK_NOT;
         pick.has_counters = !is_shared(search, place);
         if (pick.has_counters && reserve_counters(search, at))
-            return TOOK_NOT;
+            return DV_ALLOC_TOOK_NOT;
     }
     took = take_rest(search, task, &pick, must);
-    if (took != TOOK) {
+    if (took != DV_ALLOC_TOOK) {
         if (pick.has_counters)
             release_counters(search, at);
         return took;
     }
     task->picks[task->n_picks++] = pick;
     search->n_picks++;
-    return TOOK;
+    return DV_ALLOC_TOOK;
 }
 
 /* Copies what was taken where the search came furthest. What was taken since then is of the same

@@ -63,11 +63,11 @@ static void on_channel_closed(void *ctx)
 void dv_endpoint_finish(struct dv_endpoint *endpoint, const struct dv_err *err)
 {
     struct dv_device_manager *devices = endpoint->devices;
-    bool was_listing = endpoint->state == ENDPOINT_LISTING;
+    bool was_listing = endpoint->state == DV_ENDPOINT_LISTING;
 
-    if (endpoint->state == ENDPOINT_CLOSING)
+    if (endpoint->state == DV_ENDPOINT_CLOSING)
         return;
-    endpoint->state = ENDPOINT_CLOSING;
+    endpoint->state = DV_ENDPOINT_CLOSING;
     dv_timer_cancel(&endpoint->connect_timer);
     dv_task_cancel(&endpoint->refused_task);
     dv_endpoint_stop_reading(endpoint);
@@ -125,7 +125,7 @@ static void serve(struct dv_endpoint *endpoint)
         dv_endpoint_finish(endpoint, &err);
         return;
     }
-    endpoint->state = ENDPOINT_LISTING;
+    endpoint->state = DV_ENDPOINT_LISTING;
     dv_log(DV_LOG_INFO, "device: plugin registered", DV_F_STR("resource", endpoint->resource),
            DV_F_STR("socket", endpoint->socket),
            DV_F_BOOL("pre_start", endpoint->options.needs_pre_start),
@@ -149,7 +149,7 @@ static void on_options_done(struct dv_call *call, const struct dv_err *err)
     struct dv_endpoint *endpoint = DV_CONTAINER(call, struct dv_endpoint, options_call);
     struct dv_err reason;
 
-    if (endpoint->state != ENDPOINT_ASKING)
+    if (endpoint->state != DV_ENDPOINT_ASKING)
         return;
     if (!err && endpoint->options_err.code == DV_OK) {
         serve(endpoint);
@@ -162,7 +162,7 @@ static void on_options_done(struct dv_call *call, const struct dv_err *err)
 
 static void ask_options(struct dv_endpoint *endpoint)
 {
-    endpoint->state = ENDPOINT_ASKING;
+    endpoint->state = DV_ENDPOINT_ASKING;
     endpoint->asked_ns = dv_loop_now_ns(endpoint->devices->loop);
     endpoint->options_call = (struct dv_call){
         .method = "/v1beta1.DevicePlugin/GetDevicePluginOptions",
@@ -177,7 +177,7 @@ static void on_channel(void *ctx, enum dv_channel_state state, const struct dv_e
 {
     struct dv_endpoint *endpoint = ctx;
 
-    if (endpoint->state != ENDPOINT_CONNECTING)
+    if (endpoint->state != DV_ENDPOINT_CONNECTING)
         return;
     if (err)
         endpoint->connect_err = *err;
@@ -228,7 +228,7 @@ void dv_device_manager_judge_again(struct dv_device_manager *devices)
         struct dv_endpoint *endpoint = DV_CONTAINER(link, struct dv_endpoint, link);
 
         link = link->next; /* the end of an endpoint takes its link out of the list */
-        if (endpoint->state != ENDPOINT_CLOSING && !judge(endpoint, &err))
+        if (endpoint->state != DV_ENDPOINT_CLOSING && !judge(endpoint, &err))
             dv_endpoint_finish(endpoint, &err);
     }
 }
@@ -255,7 +255,7 @@ static bool check_caller(const struct dv_device_manager *devices, pid_t caller, 
     DV_LIST_EACH (&devices->endpoints, link) {
         const struct dv_endpoint *endpoint = DV_CONTAINER(link, struct dv_endpoint, link);
 
-        n += endpoint->caller == caller && endpoint->state < ENDPOINT_LISTING;
+        n += endpoint->caller == caller && endpoint->state < DV_ENDPOINT_LISTING;
     }
     return caller == 0 || n < CALLER_WAITING_MAX ||
            dv_fail(err, DV_RESOURCE_EXHAUSTED,
@@ -311,7 +311,7 @@ struct dv_endpoint *dv_endpoint_find(struct dv_device_manager *devices, dv_str r
     DV_LIST_EACH (&devices->endpoints, link) {
         struct dv_endpoint *endpoint = DV_CONTAINER(link, struct dv_endpoint, link);
 
-        if (endpoint->state == ENDPOINT_LISTING && dv_str_eq(endpoint->socket, socket) &&
+        if (endpoint->state == DV_ENDPOINT_LISTING && dv_str_eq(endpoint->socket, socket) &&
             dv_str_eq(endpoint->resource, resource))
             return endpoint;
     }
@@ -321,9 +321,9 @@ struct dv_endpoint *dv_endpoint_find(struct dv_device_manager *devices, dv_str r
 bool dv_endpoint_link_call(struct dv_link *link, struct dv_device_call *call)
 {
     const struct dv_endpoint *endpoint = DV_CONTAINER(link, struct dv_endpoint, link);
-    bool is_asked = endpoint->state == ENDPOINT_ASKING;
+    bool is_asked = endpoint->state == DV_ENDPOINT_ASKING;
 
-    if (!is_asked && (endpoint->state != ENDPOINT_LISTING || endpoint->has_listed))
+    if (!is_asked && (endpoint->state != DV_ENDPOINT_LISTING || endpoint->has_listed))
         return false;
     *call = (struct dv_device_call){
         .resource = endpoint->resource,

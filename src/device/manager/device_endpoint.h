@@ -22,10 +22,10 @@ struct dv_arena;
 struct dv_policy_peer;
 
 enum dv_device_endpoint_state {
-    ENDPOINT_CONNECTING,
-    ENDPOINT_ASKING,
-    ENDPOINT_LISTING,
-    ENDPOINT_CLOSING,
+    DV_ENDPOINT_CONNECTING,
+    DV_ENDPOINT_ASKING,
+    DV_ENDPOINT_LISTING,
+    DV_ENDPOINT_CLOSING,
 };
 
 struct dv_endpoint {

@@ -152,7 +152,7 @@ static void on_list(struct dv_call *call, dv_str message)
     struct dv_loop *loop = endpoint->devices->loop;
     uint64_t at_ns = 0;
 
-    if (endpoint->state != ENDPOINT_LISTING)
+    if (endpoint->state != DV_ENDPOINT_LISTING)
         return;
     if (!endpoint->job && !endpoint->has_newest &&
         dv_list_pace_may_read(&endpoint->pace, dv_clock_now_ns(dv_loop_clock(loop)), &at_ns)) {
