@@ -11,6 +11,7 @@
 #include "verify/kit/cdi_look.h"
 #include "verify/kit/driver_calls.h"
 #include "verify/kit/kubelet_side.h"
+#include "verify/kit/plugin_gift.h"
 #include "verify/kit/plugin_link.h"
 #include "verify/kit/trial.h"
 #include "verify/kit/verify_case.h"
@@ -77,77 +78,13 @@ static void run_each(struct dv_trial *trial)
         (void)dv_plugin_allocate(link, &ids[i], 1);
 }
 
-typedef const DpV1beta1__ContainerAllocateResponse gift_t;
-
-static bool has_env(gift_t *gift, const char *key, const char *value)
-{
-    for (size_t i = 0; i < gift->n_envs; i++)
-        if (strcmp(gift->envs[i]->key, key) == 0 && strcmp(gift->envs[i]->value, value) == 0)
-            return true;
-    return false;
-}
-
-static bool has_node(gift_t *gift, const DpV1beta1__DeviceSpec *node)
-{
-    for (size_t i = 0; i < gift->n_devices; i++)
-        if (strcmp(gift->devices[i]->host_path, node->host_path) == 0)
-            return true;
-    return false;
-}
-
-static bool has_cdi(gift_t *gift, const char *name)
-{
-    for (size_t i = 0; i < gift->n_cdi_devices; i++)
-        if (strcmp(gift->cdi_devices[i]->name, name) == 0)
-            return true;
-    return false;
-}
-
-static bool has_mount(gift_t *gift, const DpV1beta1__Mount *mount)
-{
-    for (size_t i = 0; i < gift->n_mounts; i++)
-        if (strcmp(gift->mounts[i]->host_path, mount->host_path) == 0 &&
-            strcmp(gift->mounts[i]->container_path, mount->container_path) == 0)
-            return true;
-    return false;
-}
-
-/* Whether both give a container the same. No order says anything: that of Go's maps changes from
- * call to call. */
-static bool is_same(gift_t *a, gift_t *b)
-{
-    if (a->n_envs != b->n_envs || a->n_devices != b->n_devices || a->n_mounts != b->n_mounts ||
-        a->n_cdi_devices != b->n_cdi_devices || a->n_annotations != b->n_annotations)
-        return false;
-    for (size_t i = 0; i < a->n_envs; i++)
-        if (!has_env(b, a->envs[i]->key, a->envs[i]->value))
-            return false;
-    for (size_t i = 0; i < a->n_devices; i++)
-        if (!has_node(b, a->devices[i]))
-            return false;
-    for (size_t i = 0; i < a->n_mounts; i++)
-        if (!has_mount(b, a->mounts[i]))
-            return false;
-    for (size_t i = 0; i < a->n_cdi_devices; i++)
-        if (!has_cdi(b, a->cdi_devices[i]->name))
-            return false;
-    return true;
-}
-
 /* Whether answers can be held against each other: a plugin may give each call something of its own,
  * a directory or a word, and then two answers for one device differ. */
 static bool repeats_itself(struct dv_plugin_link *link, const char **ids)
 {
-    gift_t *first = dv_plugin_allocate(link, ids, 1);
+    dv_gift *first = dv_plugin_allocate(link, ids, 1);
 
-    return is_same(first, dv_plugin_allocate(link, ids, 1));
-}
-
-static bool is_empty(gift_t *answer)
-{
-    return answer->n_envs + answer->n_devices + answer->n_mounts + answer->n_cdi_devices +
-               answer->n_annotations ==
-           0;
+    return dv_gift_is_same(first, dv_plugin_allocate(link, ids, 1));
 }
 
 static void run_gives(struct dv_trial *trial)
@@ -156,7 +93,7 @@ static void run_gives(struct dv_trial *trial)
     const char **ids;
 
     (void)begin(trial, 1, &link, &ids);
-    if (is_empty(dv_plugin_allocate(link, ids, 1)))
+    if (dv_gift_is_empty(dv_plugin_allocate(link, ids, 1)))
         dv_trial_skip(trial,
                       "Allocate of \"%s\" gives the container nothing, which is right for a plugin "
                       "that only counts; if yours does not: --require allocate.gives",
@@ -167,7 +104,7 @@ static void run_containers(struct dv_trial *trial)
 {
     struct dv_plugin_link *link;
     DpV1beta1__ContainerAllocateRequest *containers[2];
-    gift_t *alone[2];
+    dv_gift *alone[2];
     DpV1beta1__AllocateResponse *answer;
     struct dv_err err;
     const char **ids;
@@ -186,7 +123,7 @@ static void run_containers(struct dv_trial *trial)
         dv_trial_fail(trial, "Allocate for two containers was answered for %zu",
                       answer->n_container_responses);
     for (size_t i = 0; i < 2; i++)
-        if (can_compare && !is_same(answer->container_responses[i], alone[i]))
+        if (can_compare && !dv_gift_is_same(answer->container_responses[i], alone[i]))
             dv_trial_fail(trial,
                           "of two containers in one call, container %zu gets something "
                           "else than alone: answers have to be in the order of requests",
@@ -197,7 +134,7 @@ static void run_parallel(struct dv_trial *trial)
 {
     struct dv_plugin_link *link;
     struct dv_driver_call *calls[N_PARALLEL];
-    gift_t *alone[2];
+    dv_gift *alone[2];
     const char **ids;
     size_t n = begin(trial, 1, &link, &ids);
     bool can_compare = repeats_itself(link, ids);
@@ -213,7 +150,7 @@ static void run_parallel(struct dv_trial *trial)
             dv_trial_fail(trial, "of %u calls of Allocate at a time one failed: %s", N_PARALLEL,
                           calls[i]->err.msg);
         if (answer->n_container_responses != 1 ||
-            (can_compare && !is_same(answer->container_responses[0], alone[i % 2])))
+            (can_compare && !dv_gift_is_same(answer->container_responses[0], alone[i % 2])))
             dv_trial_fail(trial, "of %u calls of Allocate at a time, one got the answer of another",
                           N_PARALLEL);
     }
@@ -222,14 +159,14 @@ static void run_parallel(struct dv_trial *trial)
 static void run_twice(struct dv_trial *trial)
 {
     struct dv_plugin_link *link;
-    gift_t *gifts[2];
+    dv_gift *gifts[2];
     const char **ids;
 
     (void)begin(trial, 1, &link, &ids);
     for (size_t i = 0; i < 2; i++)
         gifts[i] = dv_plugin_allocate(link, ids, 1); /* fails when the plugin refuses it */
     for (size_t i = 0; i < gifts[0]->n_devices; i++)
-        if (!has_node(gifts[1], gifts[0]->devices[i]))
+        if (!dv_gift_has_node(gifts[1], gifts[0]->devices[i]))
             dv_trial_fail(trial,
                           "a second Allocate of \"%s\" does not give the device node \"%s\" of the "
                           "first",
@@ -288,7 +225,7 @@ static void check_node(struct dv_trial *trial, const DpV1beta1__DeviceSpec *node
 static void run_device_nodes(struct dv_trial *trial)
 {
     struct dv_plugin_link *link;
-    gift_t *answer;
+    dv_gift *answer;
     const char **ids;
     size_t n = begin(trial, 1, &link, &ids);
 
@@ -302,7 +239,7 @@ static void run_device_nodes(struct dv_trial *trial)
 static void run_mounts(struct dv_trial *trial)
 {
     struct dv_plugin_link *link;
-    gift_t *answer;
+    dv_gift *answer;
     struct stat found;
     const char **ids;
     size_t n = begin(trial, 1, &link, &ids);
@@ -327,7 +264,7 @@ static void run_mounts(struct dv_trial *trial)
 static void run_cdi_names(struct dv_trial *trial)
 {
     struct dv_plugin_link *link;
-    gift_t *answer;
+    dv_gift *answer;
     struct dv_err err;
     const char **ids;
     size_t n = begin(trial, 1, &link, &ids);
@@ -344,7 +281,7 @@ static void run_cdi_names(struct dv_trial *trial)
 static void run_envs(struct dv_trial *trial)
 {
     struct dv_plugin_link *link;
-    gift_t *answer;
+    dv_gift *answer;
     const char **ids;
     size_t n = begin(trial, 1, &link, &ids);
 
@@ -362,14 +299,14 @@ static void run_envs(struct dv_trial *trial)
 static void run_distinct(struct dv_trial *trial)
 {
     struct dv_plugin_link *link;
-    gift_t *first;
+    dv_gift *first;
     const char **ids;
 
     (void)begin(trial, 2, &link, &ids);
     first = dv_plugin_allocate(link, &ids[0], 1);
-    if (is_empty(first))
+    if (dv_gift_is_empty(first))
         dv_trial_skip(trial, "the plugin gives containers nothing to compare");
-    if (is_same(first, dv_plugin_allocate(link, &ids[1], 1)))
+    if (dv_gift_is_same(first, dv_plugin_allocate(link, &ids[1], 1)))
         dv_trial_skip(trial,
                       "\"%s\" and \"%s\" give a container exactly the same, which is right where "
                       "devices are shares of one; if yours are not: --require allocate.distinct",
@@ -379,15 +316,15 @@ static void run_distinct(struct dv_trial *trial)
 static void run_after_kill(struct dv_trial *trial)
 {
     struct dv_plugin_link *link;
-    gift_t *before;
-    gift_t *after;
+    dv_gift *before;
+    dv_gift *after;
     size_t n_seen;
     const char **ids;
     bool can_compare;
 
     (void)begin(trial, 1, &link, &ids);
     before = dv_plugin_allocate(link, ids, 1);
-    can_compare = is_same(before, dv_plugin_allocate(link, ids, 1));
+    can_compare = dv_gift_is_same(before, dv_plugin_allocate(link, ids, 1));
     n_seen = dv_kubelet_n_seen(trial);
     dv_child_kill(link->process);
     dv_plugin_link_close(link);
@@ -395,7 +332,7 @@ static void run_after_kill(struct dv_trial *trial)
     link = dv_plugin_link_open(trial, link->process,
                                dv_kubelet_await(trial, n_seen, "after it was killed"));
     after = dv_plugin_allocate(link, ids, 1);
-    if (can_compare && !is_same(before, after))
+    if (can_compare && !dv_gift_is_same(before, after))
         dv_trial_fail(trial, "after a kill, Allocate of \"%s\" gives something else than before",
                       ids[0]);
 }
