@@ -13,6 +13,7 @@ bool dv_gift_is_empty(dv_gift *gift);
 /* Whether both give a container the same. No order says anything: that of Go's maps changes from
  * call to call. */
 bool dv_gift_is_same(dv_gift *a, dv_gift *b);
-bool dv_gift_has_node(dv_gift *gift, const DpV1beta1__DeviceSpec *node);
+/* Whether a node of the host is in it, under whatever path. */
+bool dv_gift_has_host_path(dv_gift *gift, const char *path);
 
 #endif

@@ -1,12 +1,13 @@
 """A device plugin on grpcio, written from the facts of the wire, as a program that davit verify runs:
 
     python_plugin.py --kubelet-dir DIR [--register classic|watcher|both] [--cdi-dir DIR] [--messages DIR]
-                  [--fault NAME]
+                  [--gives all|annotations|paths] [--fault NAME]
 
 It has four devices, and gives a container a variable, a mount, a node and, with --cdi-dir, CDI names of
 a spec that it writes there. SIGUSR1 makes a device unhealthy, SIGUSR2 heals it, SIGHUP takes all devices
 away, SIGWINCH brings more than fit into 4 MiB. --messages has what protoc made of proto/, so that it
-need not run at every start. plugin_faults.py has the mistakes it can make.
+need not run at every start. With --gives a container gets only annotations, or one node of the host
+under a path for each device. plugin_faults.py has the mistakes it can make.
 """
 
 import argparse
@@ -79,6 +80,7 @@ class Plugin:
         self.registration = registration_messages
         self.cdi_dir = options.cdi_dir
         self.register_by = options.register
+        self.gives = options.gives
         self.kubelet_dir = options.kubelet_dir
         self.folder = os.path.join(options.kubelet_dir, "device-plugins")
         self.kubelet = os.path.join(self.folder, "kubelet.sock")
@@ -152,6 +154,12 @@ class Plugin:
 
     def give(self, ids):
         """What a container gets."""
+        if self.gives == "annotations":
+            return self.pb.ContainerAllocateResponse(annotations={"devices": ",".join(ids)})
+        if self.gives == "paths":
+            return self.pb.ContainerAllocateResponse(devices=[
+                {"container_path": f"/dev/{name}", "host_path": "/dev/null", "permissions": "rw"}
+                for name in ids])
         gift = self.pb.ContainerAllocateResponse(envs={"DEVS": ",".join(ids)})
         gift.mounts.add(container_path="/mnt/dev", host_path="/usr", read_only=True)
         gift.devices.add(container_path="/dev/dev", host_path="/dev/null", permissions="rw")
@@ -320,6 +328,7 @@ def main():
     parser.add_argument("--register", choices=["classic", "watcher", "both"], default="classic")
     parser.add_argument("--cdi-dir")
     parser.add_argument("--messages")
+    parser.add_argument("--gives", choices=["all", "annotations", "paths"], default="all")
     parser.add_argument("--fault")
     options = parser.parse_args()
     if options.messages:

@@ -3,6 +3,8 @@
 import os
 import sys
 
+import pytest
+
 from mistakes import PYTHON_HOOKS
 from peers import folder_of
 from verify_runs import listed, requires, verify
@@ -51,3 +53,12 @@ def test_a_plugin_in_python(python_plugin, scratch):
     assert set(outcomes.values()) == {"passed"}, reasons
     assert set(outcomes) == {case for case in listed("device-plugin")
                              if not case.startswith("resources.")}
+
+
+@pytest.mark.parametrize("gives", ["annotations", "paths"])
+def test_devices_are_told_apart_by_all_that_containers_get(python_plugin, scratch, gives):
+    code, outcomes, reasons = verify(
+        "device-plugin", f"{python_plugin} --gives {gives}", scratch, "--wait", "30",
+        "--only", "allocate.*", "--skip", "allocate.after-kill", "--require", "allocate.distinct")
+    assert code == 0, not_good(outcomes, reasons)
+    assert outcomes["allocate.distinct"] == "passed"
