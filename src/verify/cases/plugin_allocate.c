@@ -57,13 +57,31 @@ static void run_all(struct dv_trial *trial)
     (void)dv_plugin_allocate(link, ids, n);
 }
 
+/* Of two devices that are told apart, one alone must not be all that both together give. */
+static void check_both(struct dv_plugin_link *link, const char **ids)
+{
+    dv_gift *alone[2] = {dv_plugin_allocate(link, &ids[0], 1),
+                         dv_plugin_allocate(link, &ids[1], 1)};
+    dv_gift *both = dv_plugin_allocate(link, ids, 2);
+
+    if (dv_gift_is_empty(alone[0]) || dv_gift_is_empty(alone[1]) ||
+        dv_gift_is_same(alone[0], alone[1]))
+        return;
+    for (size_t i = 0; i < 2; i++)
+        if (dv_gift_is_same(both, alone[i]))
+            dv_trial_fail(link->trial,
+                          "asked for \"%s\" and \"%s\", it gives the container no more than for "
+                          "\"%s\" alone",
+                          ids[0], ids[1], ids[i]);
+}
+
 static void run_many(struct dv_trial *trial)
 {
     struct dv_plugin_link *link;
     const char **ids;
     size_t n = begin(trial, 2, &link, &ids);
 
-    (void)dv_plugin_allocate(link, ids, 2);
+    check_both(link, ids);
     (void)dv_plugin_allocate(link, ids + n - 2, 2);
     (void)dv_plugin_allocate(link, ids + n / 4, (n + 1) / 2);
 }
@@ -355,8 +373,9 @@ static const struct dv_verify_case cases[] = {
      .protocol = "Allocate has a request for each container, with the ids that it gets",
      .run = run_one},
     {.id = "allocate.many",
-     .proves = "several devices, and not all, are allocated for one container",
-     .matters = "plugins are tried with one device, and pods ask for two",
+     .proves = "several devices, and not all, are allocated for one container, which gets each",
+     .matters = "plugins are tried with one device, and pods ask for two: who looks at the first id "
+                "alone gives them one",
      .protocol = "a request has the ids of all devices that the container gets",
      .needs = DV_NEEDS_TWO,
      .run = run_many},

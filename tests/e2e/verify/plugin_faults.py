@@ -355,6 +355,12 @@ class NameWithEquals(OtherGift):
         gift.envs["DEV=0"] = "1"
 
 
+@fault("allocate.many", says="no more than for")
+class FirstIdOnly(Plugin):
+    def give(self, ids):
+        return super().give(ids[:1])
+
+
 @fault("allocate.containers", says="for two containers was answered for 1")
 class FirstContainerOnly(Plugin):
     def answer(self, containers):
