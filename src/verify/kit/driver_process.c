@@ -25,6 +25,10 @@
 
 /* For what was killed to be gone: more than the kernel ever takes. */
 #define GONE_MS 10000u
+/* From a driver's first sign of life to SIGTERM: it may register and publish before it is prepared
+ * to end, and no update of a DaemonSet is so quick. As long as its start took, up to a second. */
+#define AT_WORK_MIN_MS 200u
+#define AT_WORK_MAX_MS 1000u
 /* Before a driver that has ended is started again. */
 #define REVIVE_MS 200u
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
@@ -263,6 +267,10 @@ static void send_signal(const struct dv_child *process, int signum)
 
 bool dv_child_stop(struct dv_child *process)
 {
+    const struct dv_trial *trial = process->trial;
+
+    dv_trial_pass(process->trial,
+                  dv_u64_min(dv_u64_max(AT_WORK_MIN_MS, trial->facts.start_ms), AT_WORK_MAX_MS));
     process->may_end = true;
     if (process->is_hooked) {
         process->has_ended = stop_attached(process->trial);

@@ -2,8 +2,10 @@
 wrong, and with --fault NAME does one of these things wrong.
 
     careful_driver.py --node NODE --kubeconfig FILE --kubelet-dir DIR --cdi-dir DIR [--fault NAME]
+                      [--handles-late]
 
 PYTHONPATH has the messages that protoc made of dra_v1, health_v1 and registration_v1.
+With --handles-late it is prepared for SIGTERM 0.1 s after it was registered.
 SIGUSR1: a device is not healthy any more; SIGUSR2: all are again; SIGHUP: there is one device more.
 """
 
@@ -274,6 +276,7 @@ def main():
     for name in ("node", "kubeconfig", "kubelet-dir", "cdi-dir"):
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--fault", choices=FAULTS)
+    parser.add_argument("--handles-late", action="store_true")
     given = parser.parse_args()
     api = Api(given.kubeconfig)
     slices = Slices(api, given.node, given.fault)
@@ -291,7 +294,14 @@ def main():
             os.unlink(path)
         os._exit(0)
 
-    signal.signal(signal.SIGTERM, end)
+    registered = threading.Event()
+
+    def notify(*_):
+        registered.set()
+        return known.RegistrationStatusResponse()
+
+    if not given.handles_late:
+        signal.signal(signal.SIGTERM, end)
     signal.signal(signal.SIGUSR1, lambda *_: health.set_bad(True))
     signal.signal(signal.SIGUSR2, lambda *_: health.set_bad(False))
     signal.signal(signal.SIGHUP, lambda *_: slices.change())
@@ -311,8 +321,14 @@ def main():
         registration,
         grpc.method_handlers_generic_handler("pluginregistration.Registration", {
             "GetInfo": unary(lambda *_: info, known.InfoRequest),
-            "NotifyRegistrationStatus": unary(lambda *_: known.RegistrationStatusResponse(),
-                                              known.RegistrationStatus)}))
+            "NotifyRegistrationStatus": unary(notify, known.RegistrationStatus)}))
+    if given.handles_late:
+        threading.Thread(target=slices.run, daemon=True).start()
+        registered.wait()
+        time.sleep(0.1)
+        signal.signal(signal.SIGTERM, end)
+        while True:
+            signal.pause()
     slices.run()
     del server, registrar
 

@@ -72,6 +72,13 @@ def test_without_a_mistake_these_cases_pass(scratch):
     assert code == 0
 
 
+def test_a_driver_may_be_prepared_to_end_a_moment_after_it_works(scratch):
+    code, outcomes, reasons = verify("dra", DRIVER + " --handles-late", scratch, "--wait", "30",
+                                     "--only", "shutdown.sockets")
+    assert outcomes == {"shutdown.sockets": "passed"}, reasons
+    assert code == 0
+
+
 def test_every_case_is_failed_by_a_mistake():
     found = {case for rows in (fault_rows.DRA, fault_rows.CAREFUL)
              for row in rows.values() for case in row}
