@@ -14,6 +14,7 @@ extern const struct dv_verify_group dv_plugin_life_cases;
 extern const struct dv_verify_group dv_dra_registration_cases;
 extern const struct dv_verify_group dv_dra_slices_cases;
 extern const struct dv_verify_group dv_dra_prepare_cases;
+extern const struct dv_verify_group dv_dra_device_cases;
 extern const struct dv_verify_group dv_dra_unprepare_cases;
 extern const struct dv_verify_group dv_dra_life_cases;
 extern const struct dv_verify_group dv_dra_api_cases;

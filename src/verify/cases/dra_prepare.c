@@ -1,6 +1,4 @@
 /* dra_prepare.c - cases: NodePrepareResources. */
-#include <string.h>
-
 #include "base/defs.h"
 #include "base/err.h"
 #include "base/num.h"
@@ -38,144 +36,6 @@ static void run_one(struct dv_trial *trial)
                       (unsigned long long)(dv_trial_now_ms(trial) - start_ms));
 }
 
-static size_t n_results(const struct dv_trial *trial, const struct dv_test_claim *claim)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < claim->allocation->devices.n_results; i++)
-        n += dv_str_eq(claim->allocation->devices.results[i].driver,
-                       dv_str_from_c(trial->facts.name));
-    return n;
-}
-
-static bool has_result(const struct dv_test_claim *claim, const DraV1__Device *device)
-{
-    for (size_t i = 0; i < claim->allocation->devices.n_results; i++) {
-        const struct dv_api_device_request_allocation_result *result =
-            &claim->allocation->devices.results[i];
-
-        if (dv_str_eq(result->pool, dv_str_from_c(device->pool_name)) &&
-            dv_str_eq(result->device, dv_str_from_c(device->device_name)))
-            return true;
-    }
-    return false;
-}
-
-static void run_devices(struct dv_trial *trial)
-{
-    struct dv_dra_link *link = dv_dra_link_begin(trial);
-    struct dv_test_claim *claim = dv_claim_make(link, DV_CLAIM_PLAIN);
-    const dv_prepared *prepared = dv_dra_prepare(link, claim);
-
-    if (prepared->n_devices == 0)
-        dv_trial_skip(trial,
-                      "the answer names no device, which is right for a driver that reaches "
-                      "containers by other ways; if yours does not: --require prepare.devices");
-    if (prepared->n_devices < n_results(trial, claim))
-        dv_trial_fail(trial, "the claim has %zu device(s) of the driver, and the answer %zu",
-                      n_results(trial, claim), prepared->n_devices);
-    for (size_t i = 0; i < prepared->n_devices; i++)
-        if (!has_result(claim, prepared->devices[i]))
-            dv_trial_fail(trial,
-                          "the answer has device \"%s\" of pool \"%s\", which the claim was "
-                          "not given",
-                          prepared->devices[i]->device_name, prepared->devices[i]->pool_name);
-}
-
-/* Of a request with alternatives the part before the slash. */
-static bool is_request(const struct dv_test_claim *claim, dv_str name)
-{
-    for (size_t i = 0; i < claim->allocation->devices.n_results; i++) {
-        dv_str request = claim->allocation->devices.results[i].request;
-
-        if (dv_str_eq(dv_str_slice(request, 0, dv_str_find_char(request, '/')), name))
-            return true;
-    }
-    return false;
-}
-
-static void run_request_names(struct dv_trial *trial)
-{
-    struct dv_dra_link *link = dv_dra_link_begin(trial);
-    struct dv_test_claim *claim = dv_claim_make(link, DV_CLAIM_TWO);
-    const dv_prepared *prepared = dv_dra_prepare(link, claim);
-
-    for (size_t i = 0; i < prepared->n_devices; i++) {
-        const DraV1__Device *device = prepared->devices[i];
-
-        if (device->n_request_names == 0)
-            dv_trial_fail(trial,
-                          "device \"%s\" has no request name: every container of the claim "
-                          "would get it",
-                          device->device_name);
-        for (size_t j = 0; j < device->n_request_names; j++)
-            if (!is_request(claim, dv_str_from_c(device->request_names[j])))
-                dv_trial_fail(trial, "the claim has no request \"%s\"", device->request_names[j]);
-    }
-}
-
-static void run_cdi_ids(struct dv_trial *trial)
-{
-    struct dv_dra_link *link = dv_dra_link_begin(trial);
-    const dv_prepared *prepared = dv_dra_prepare(link, dv_claim_make(link, DV_CLAIM_PLAIN));
-
-    if (dv_prepared_n_cdi(prepared) == 0)
-        dv_trial_skip(trial,
-                      "the answer has no CDI name, which is right for a driver that reaches "
-                      "containers by other ways; if yours does not: --require prepare.cdi-ids");
-    dv_dra_check_cdi(link, prepared, "after the answer");
-}
-
-/* Names that all claims have, for what all containers get, are fine beside others. */
-static bool has_own_name(const dv_prepared *prepared, const dv_prepared *other)
-{
-    for (size_t i = 0; i < prepared->n_devices; i++)
-        for (size_t j = 0; j < prepared->devices[i]->n_cdi_device_ids; j++)
-            if (!dv_prepared_has_cdi(other, prepared->devices[i]->cdi_device_ids[j]))
-                return true;
-    return false;
-}
-
-static const char *first_name(const dv_prepared *prepared)
-{
-    for (size_t i = 0; i < prepared->n_devices; i++)
-        if (prepared->devices[i]->n_cdi_device_ids > 0)
-            return prepared->devices[i]->cdi_device_ids[0];
-    return "";
-}
-
-/* One device may be given to several claims: shares of it. */
-static bool has_same_device(const struct dv_test_claim *a, const struct dv_test_claim *b)
-{
-    for (size_t i = 0; i < a->allocation->devices.n_results; i++)
-        for (size_t j = 0; j < b->allocation->devices.n_results; j++)
-            if (dv_str_eq(a->allocation->devices.results[i].pool,
-                          b->allocation->devices.results[j].pool) &&
-                dv_str_eq(a->allocation->devices.results[i].device,
-                          b->allocation->devices.results[j].device))
-                return true;
-    return false;
-}
-
-static void run_cdi_unique(struct dv_trial *trial)
-{
-    struct dv_dra_link *link = dv_dra_link_begin(trial);
-    struct dv_test_claim *claims[2] = {dv_claim_make(link, DV_CLAIM_PLAIN),
-                                       dv_claim_make(link, DV_CLAIM_PLAIN)};
-    const dv_prepared *first = dv_dra_prepare(link, claims[0]);
-    const dv_prepared *second = dv_dra_prepare(link, claims[1]);
-
-    dv_dra_check_cdi(link, first, "when another claim is prepared");
-    if (dv_prepared_n_cdi(first) == 0)
-        dv_trial_skip(trial, "the driver gives no CDI names");
-    if (!has_same_device(claims[0], claims[1]) &&
-        (!has_own_name(first, second) || !has_own_name(second, first)))
-        dv_trial_fail(trial,
-                      "two claims for different devices have the same CDI names, such as \"%s\": "
-                      "both containers would get the same",
-                      first_name(first));
-}
-
 static void run_idempotent(struct dv_trial *trial)
 {
     struct dv_dra_link *link = dv_dra_link_begin(trial);
@@ -208,7 +68,7 @@ static void run_parallel(struct dv_trial *trial)
         if (!prepared)
             dv_trial_fail(trial, "of %zu calls at a time one failed: %s", 2 * n, err.msg);
         for (size_t j = 0; j < prepared->n_devices; j++)
-            if (!has_result(claims[i % n], prepared->devices[j]))
+            if (!dv_claim_has_result(claims[i % n], prepared->devices[j]))
                 dv_trial_fail(trial, "of %zu calls at a time, one got the answer of another",
                               2 * n);
         dv_dra_check_cdi(link, prepared, "after calls at the same time");
@@ -232,7 +92,7 @@ static void run_several(struct dv_trial *trial)
         if (!prepared)
             dv_trial_fail(trial, "of two claims in one call, claim %zu failed: %s", i + 1, err.msg);
         for (size_t j = 0; j < prepared->n_devices; j++)
-            if (!has_result(claims[i], prepared->devices[j]))
+            if (!dv_claim_has_result(claims[i], prepared->devices[j]))
                 dv_trial_fail(trial, "of two claims in one call, one has the devices of the other");
     }
 }
@@ -443,31 +303,6 @@ static const struct dv_verify_case cases[] = {
                  "the allocation from the API",
      .needs = DV_NEEDS_SLICES,
      .run = run_one},
-    {.id = "prepare.devices",
-     .proves = "the answer has exactly the devices that the claim was given",
-     .matters = "the kubelet tells pods and monitors what the driver answers: a device too few has "
-                "no CDI name, one too many is another pod's",
-     .protocol = "devices has an entry for each result of the driver in the claim's allocation",
-     .needs = DV_NEEDS_SLICES,
-     .run = run_devices},
-    {.id = "prepare.request-names",
-     .proves = "devices carry the names of the requests that they are for",
-     .matters = "containers choose by request; without names every container gets all devices",
-     .protocol = "request_names are requests of the claim, without the alternative after the slash",
-     .needs = DV_NEEDS_SLICES | DV_NEEDS_TWO,
-     .run = run_request_names},
-    {.id = "prepare.cdi-ids",
-     .proves = "every device has CDI names, and specs have them when the answer comes",
-     .matters = "the runtime looks at once: \"unresolvable CDI devices\", and the pod is stuck",
-     .protocol = "cdi_device_ids are VENDOR/CLASS=DEVICE of specs that exist when the call returns",
-     .needs = DV_NEEDS_SLICES,
-     .run = run_cdi_ids},
-    {.id = "prepare.cdi-unique",
-     .proves = "claims for different devices have different CDI names",
-     .matters = "one name for two specs is a conflict, and a runtime refuses both",
-     .protocol = "a CDI name is resolved by the name alone",
-     .needs = DV_NEEDS_SLICES | DV_NEEDS_TWO,
-     .run = run_cdi_unique},
     {.id = "prepare.idempotent",
      .proves = "a prepared claim is prepared again with the same answer",
      .matters = "the kubelet repeats calls whose answer was lost, and after its own restart",

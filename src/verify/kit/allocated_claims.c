@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "proto/dra_v1.pb-c.h"
 #include "resource/resource.h"
 #include "verify/kit/dra_link.h"
 #include "verify/kit/trial.h"
@@ -122,4 +123,17 @@ struct dv_test_claim *dv_claim_invent(struct dv_dra_link *link)
     made->name = next_name(link->trial);
     made->uid = dv_str_copy(dv_random_uuid(uid), link->trial->arena);
     return made;
+}
+
+bool dv_claim_has_result(const struct dv_test_claim *claim, const DraV1__Device *device)
+{
+    for (size_t i = 0; i < claim->allocation->devices.n_results; i++) {
+        const struct dv_api_device_request_allocation_result *result =
+            &claim->allocation->devices.results[i];
+
+        if (dv_str_eq(result->pool, dv_str_from_c(device->pool_name)) &&
+            dv_str_eq(result->device, dv_str_from_c(device->device_name)))
+            return true;
+    }
+    return false;
 }

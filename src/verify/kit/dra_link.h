@@ -61,6 +61,8 @@ struct dv_test_claim *dv_claim_make(struct dv_dra_link *link, enum dv_claim_shap
 struct dv_test_claim *dv_claim_try(struct dv_dra_link *link, enum dv_claim_shape shape);
 /* Makes a claim that was never in the API. */
 struct dv_test_claim *dv_claim_invent(struct dv_dra_link *link);
+/* Whether the claim was given the device of an answer. */
+bool dv_claim_has_result(const struct dv_test_claim *claim, const DraV1__Device *device);
 
 /* Breaks the trial when a file of --claim or --bad-claim cannot be used. */
 void dv_claim_check_files(struct dv_trial *trial);
