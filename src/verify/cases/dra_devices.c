@@ -12,14 +12,52 @@
 #include "verify/kit/verify_case.h"
 #include "verify/verify.h"
 
-static size_t n_results(const struct dv_trial *trial, const struct dv_test_claim *claim)
+static bool is_ours(const struct dv_trial *trial,
+                    const struct dv_api_device_request_allocation_result *result)
 {
-    size_t n = 0;
+    return dv_str_eq(result->driver, dv_str_from_c(trial->facts.name));
+}
 
-    for (size_t i = 0; i < claim->allocation->devices.n_results; i++)
-        n += dv_str_eq(claim->allocation->devices.results[i].driver,
-                       dv_str_from_c(trial->facts.name));
-    return n;
+static bool is_of(const DraV1__Device *device,
+                  const struct dv_api_device_request_allocation_result *result)
+{
+    return dv_str_eq(result->pool, dv_str_from_c(device->pool_name)) &&
+           dv_str_eq(result->device, dv_str_from_c(device->device_name));
+}
+
+/* Of a request with alternatives the part before the slash. */
+static dv_str request_of(const struct dv_api_device_request_allocation_result *result)
+{
+    return dv_str_slice(result->request, 0, dv_str_find_char(result->request, '/'));
+}
+
+static bool has_answer(const dv_prepared *prepared,
+                       const struct dv_api_device_request_allocation_result *result)
+{
+    for (size_t i = 0; i < prepared->n_devices; i++)
+        if (is_of(prepared->devices[i], result))
+            return true;
+    return false;
+}
+
+/* Fails when the answer has other devices than the claim. */
+static void check_devices(struct dv_trial *trial, const struct dv_test_claim *claim,
+                          const dv_prepared *prepared)
+{
+    const struct dv_api_device_allocation_result *given = &claim->allocation->devices;
+
+    for (size_t i = 0; i < prepared->n_devices; i++)
+        if (!dv_claim_has_result(claim, prepared->devices[i]))
+            dv_trial_fail(trial,
+                          "the answer has device \"%s\" of pool \"%s\", which the claim was "
+                          "not given",
+                          prepared->devices[i]->device_name, prepared->devices[i]->pool_name);
+    for (size_t i = 0; i < given->n_results; i++)
+        if (is_ours(trial, &given->results[i]) && !has_answer(prepared, &given->results[i]))
+            dv_trial_fail(trial,
+                          "the claim was given device \"%.*s\" of pool \"%.*s\", which the answer "
+                          "does not have",
+                          DV_FMT(given->results[i].device), DV_FMT(given->results[i].pool));
 }
 
 static void run_devices(struct dv_trial *trial)
@@ -32,27 +70,33 @@ static void run_devices(struct dv_trial *trial)
         dv_trial_skip(trial,
                       "the answer names no device, which is right for a driver that reaches "
                       "containers by other ways; if yours does not: --require prepare.devices");
-    if (prepared->n_devices < n_results(trial, claim))
-        dv_trial_fail(trial, "the claim has %zu device(s) of the driver, and the answer %zu",
-                      n_results(trial, claim), prepared->n_devices);
-    for (size_t i = 0; i < prepared->n_devices; i++)
-        if (!dv_claim_has_result(claim, prepared->devices[i]))
-            dv_trial_fail(trial,
-                          "the answer has device \"%s\" of pool \"%s\", which the claim was "
-                          "not given",
-                          prepared->devices[i]->device_name, prepared->devices[i]->pool_name);
+    check_devices(trial, claim, prepared);
 }
 
-/* Of a request with alternatives the part before the slash. */
-static bool is_request(const struct dv_test_claim *claim, dv_str name)
+/* Whether the claim was given the device for that request. */
+static bool is_for(const struct dv_test_claim *claim, const DraV1__Device *device,
+                   const char *request)
 {
-    for (size_t i = 0; i < claim->allocation->devices.n_results; i++) {
-        dv_str request = claim->allocation->devices.results[i].request;
+    const struct dv_api_device_allocation_result *given = &claim->allocation->devices;
 
-        if (dv_str_eq(dv_str_slice(request, 0, dv_str_find_char(request, '/')), name))
+    for (size_t i = 0; i < given->n_results; i++)
+        if (is_of(device, &given->results[i]) &&
+            dv_str_eq(request_of(&given->results[i]), dv_str_from_c(request)))
             return true;
-    }
     return false;
+}
+
+static void check_requests(struct dv_trial *trial, const struct dv_test_claim *claim,
+                           const DraV1__Device *device)
+{
+    if (device->n_request_names == 0)
+        dv_trial_fail(
+            trial, "device \"%s\" has no request name: every container of the claim would get it",
+            device->device_name);
+    for (size_t i = 0; i < device->n_request_names; i++)
+        if (!is_for(claim, device, device->request_names[i]))
+            dv_trial_fail(trial, "device \"%s\" is not for the request \"%s\" of the claim",
+                          device->device_name, device->request_names[i]);
 }
 
 static void run_request_names(struct dv_trial *trial)
@@ -61,18 +105,11 @@ static void run_request_names(struct dv_trial *trial)
     struct dv_test_claim *claim = dv_claim_make(link, DV_CLAIM_TWO);
     const dv_prepared *prepared = dv_dra_prepare(link, claim);
 
-    for (size_t i = 0; i < prepared->n_devices; i++) {
-        const DraV1__Device *device = prepared->devices[i];
-
-        if (device->n_request_names == 0)
-            dv_trial_fail(trial,
-                          "device \"%s\" has no request name: every container of the claim "
-                          "would get it",
-                          device->device_name);
-        for (size_t j = 0; j < device->n_request_names; j++)
-            if (!is_request(claim, dv_str_from_c(device->request_names[j])))
-                dv_trial_fail(trial, "the claim has no request \"%s\"", device->request_names[j]);
-    }
+    if (prepared->n_devices == 0)
+        dv_trial_skip(trial, "the answer names no device");
+    check_devices(trial, claim, prepared);
+    for (size_t i = 0; i < prepared->n_devices; i++)
+        check_requests(trial, claim, prepared->devices[i]);
 }
 
 static void run_cdi_ids(struct dv_trial *trial)
@@ -147,9 +184,11 @@ static const struct dv_verify_case cases[] = {
      .needs = DV_NEEDS_SLICES,
      .run = run_devices},
     {.id = "prepare.request-names",
-     .proves = "devices carry the names of the requests that they are for",
-     .matters = "containers choose by request; without names every container gets all devices",
-     .protocol = "request_names are requests of the claim, without the alternative after the slash",
+     .proves = "of a claim with two requests each device carries the name of its own",
+     .matters = "containers choose by request; without names every container gets all devices, with "
+                "those of others each gets the wrong one",
+     .protocol = "request_names are those of the device's results in the claim's allocation, without "
+                 "the alternative after the slash",
      .needs = DV_NEEDS_SLICES | DV_NEEDS_TWO,
      .run = run_request_names},
     {.id = "prepare.cdi-ids",

@@ -35,6 +35,7 @@ FAULTS = (
     "tries-invalid", "drops-failed", "says-yes", "ignores-uid", "takes-any-config", "health-silent",
     "health-ends", "health-to-first", "health-frozen", "needs-api-at-start", "watches-once",
     "stops-at-gone", "stops-at-conflict", "one-cdi-name", "old-versions",
+    "first-for-all", "turned-requests",
 )
 DRIVER = "careful.example.com"
 API = "/apis/resource.k8s.io/v1"
@@ -211,8 +212,13 @@ class Claims:
         with open(f"{self.spec_path(claim.uid)}.new", "w", encoding="utf-8") as file:
             json.dump({"cdiVersion": "0.6.0", "kind": f"{DRIVER}/claim", "devices": devices}, file)
         os.rename(f"{self.spec_path(claim.uid)}.new", self.spec_path(claim.uid))
-        return [(one["request"].split("/")[0], one["pool"], one["device"],
-                 f"{DRIVER}/claim={name}-{i}") for i, one in enumerate(mine)]
+        requests = [one["request"].split("/")[0] for one in mine]
+        if self.fault == "first-for-all":
+            mine = mine[:1] * len(mine)
+        if self.fault == "turned-requests":
+            requests.reverse()
+        return [(requests[i], one["pool"], one["device"], f"{DRIVER}/claim={name}-{i}")
+                for i, one in enumerate(mine)]
 
     def answer_prepare(self, request, _):
         answer = dra_v1_pb2.NodePrepareResourcesResponse()

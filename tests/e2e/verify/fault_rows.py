@@ -87,6 +87,8 @@ CAREFUL = {
                  "prepare.not-allocated": "without an allocation",
                  "prepare.deleted-meanwhile": "deleted meanwhile"},
     "ignores-uid": {"prepare.replaced-claim": "another UID"},
+    "first-for-all": {"prepare.request-names": "which the answer does not have"},
+    "turned-requests": {"prepare.request-names": "is not for the request"},
     "one-cdi-name": {"prepare.cdi-unique": "have the same CDI names"},
     "takes-any-config": {"prepare.bad-config": "has to refuse"},
     "health-silent": {"health.first": "sends no health"},
