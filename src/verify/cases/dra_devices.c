@@ -3,10 +3,12 @@
 #include <string.h>
 
 #include "base/defs.h"
+#include "base/err.h"
 #include "base/str.h"
 #include "proto/dra_v1.pb-c.h"
 #include "resource/resource.h"
 #include "verify/cases/cases.h" /* IWYU pragma: keep */
+#include "verify/kit/cdi_look.h"
 #include "verify/kit/dra_link.h"
 #include "verify/kit/trial.h"
 #include "verify/kit/verify_case.h"
@@ -124,6 +126,21 @@ static void run_cdi_ids(struct dv_trial *trial)
     dv_dra_check_cdi(link, prepared, "after the answer");
 }
 
+static void run_cdi_host(struct dv_trial *trial)
+{
+    struct dv_dra_link *link = dv_dra_link_begin(trial);
+    const dv_prepared *prepared = dv_dra_prepare(link, dv_claim_make(link, DV_CLAIM_PLAIN));
+    struct dv_err err;
+
+    if (dv_prepared_n_cdi(prepared) == 0)
+        dv_trial_skip(trial, "the driver gives no CDI names");
+    for (size_t i = 0; i < prepared->n_devices; i++)
+        for (size_t j = 0; j < prepared->devices[i]->n_cdi_device_ids; j++)
+            if (!dv_cdi_look_at_host(trial, dv_str_from_c(prepared->devices[i]->cdi_device_ids[j]),
+                                     &err))
+                dv_trial_fail(trial, "a runtime cannot start the container: %s", err.msg);
+}
+
 /* Names that all claims have, for what all containers get, are fine beside others. */
 static bool has_own_name(const dv_prepared *prepared, const dv_prepared *other)
 {
@@ -197,6 +214,13 @@ static const struct dv_verify_case cases[] = {
      .protocol = "cdi_device_ids are VENDOR/CLASS=DEVICE of specs that exist when the call returns",
      .needs = DV_NEEDS_SLICES,
      .run = run_cdi_ids},
+    {.id = "prepare.cdi-host",
+     .proves = "device nodes, mounts and hooks of CDI specs are on the host",
+     .matters = "the container's start fails with \"no such file\", long after the claim was prepared",
+     .protocol = "hostPath and the paths of hooks are the host's; a device node without its numbers is "
+                 "looked up there",
+     .needs = DV_NEEDS_SLICES,
+     .run = run_cdi_host},
     {.id = "prepare.cdi-unique",
      .proves = "claims for different devices have different CDI names",
      .matters = "one name for two specs is a conflict, and a runtime refuses both",

@@ -279,7 +279,8 @@ static void run_mounts(struct dv_trial *trial)
     }
 }
 
-static void run_cdi_names(struct dv_trial *trial)
+static void check_cdi(struct dv_trial *trial,
+                      bool (*look)(struct dv_trial *trial, dv_str name, struct dv_err *err))
 {
     struct dv_plugin_link *link;
     dv_gift *answer;
@@ -291,8 +292,18 @@ static void run_cdi_names(struct dv_trial *trial)
     if (answer->n_cdi_devices == 0)
         dv_trial_skip(trial, "the plugin gives no CDI names");
     for (size_t i = 0; i < answer->n_cdi_devices; i++)
-        if (!dv_cdi_look(trial, dv_str_from_c(answer->cdi_devices[i]->name), &err))
+        if (!look(trial, dv_str_from_c(answer->cdi_devices[i]->name), &err))
             dv_trial_fail(trial, "a runtime cannot start the container: %s", err.msg);
+}
+
+static void run_cdi_names(struct dv_trial *trial)
+{
+    check_cdi(trial, dv_cdi_look);
+}
+
+static void run_cdi_host(struct dv_trial *trial)
+{
+    check_cdi(trial, dv_cdi_look_at_host);
 }
 
 /* What an environment can hold: execve takes NAME=VALUE. */
@@ -442,6 +453,12 @@ static const struct dv_verify_case cases[] = {
      .matters = "the runtime knows the name only if a spec file does: \"unresolvable CDI devices\"",
      .protocol = "cdi_devices are names VENDOR/CLASS=DEVICE of specs in the node's CDI directories",
      .run = run_cdi_names},
+    {.id = "allocate.cdi-host",
+     .proves = "device nodes, mounts and hooks of CDI specs are on the host",
+     .matters = "the container's start fails with \"no such file\", long after the pod was admitted",
+     .protocol = "hostPath and the paths of hooks are the host's; a device node without its numbers is "
+                 "looked up there",
+     .run = run_cdi_host},
     {.id = "allocate.envs",
      .proves = "variables and annotations have names",
      .matters = "a name with '=' or without a letter makes the container's start fail",

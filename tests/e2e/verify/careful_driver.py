@@ -35,7 +35,7 @@ FAULTS = (
     "tries-invalid", "drops-failed", "says-yes", "ignores-uid", "takes-any-config", "health-silent",
     "health-ends", "health-to-first", "health-frozen", "needs-api-at-start", "watches-once",
     "stops-at-gone", "stops-at-conflict", "one-cdi-name", "old-versions",
-    "first-for-all", "turned-requests",
+    "first-for-all", "turned-requests", "node-not-there", "mount-not-there", "hook-not-there",
 )
 DRIVER = "careful.example.com"
 API = "/apis/resource.k8s.io/v1"
@@ -196,6 +196,15 @@ class Claims:
             if opaque.get("driver") == DRIVER and opaque["parameters"]:
                 raise ValueError(f"unknown parameters {opaque['parameters']}")
 
+    def edits(self, number, device):
+        edits = {"env": [f"D{number}={device}"], "deviceNodes": [{"path": "/dev/null"}],
+                 "mounts": [{"hostPath": "none", "containerPath": "/s", "type": "tmpfs"}]}
+        return {**edits, **{
+            "node-not-there": {"deviceNodes": [{"path": "/dev/no-such"}]},
+            "mount-not-there": {"mounts": [{"hostPath": "/no-such", "containerPath": "/s"}]},
+            "hook-not-there": {"hooks": [{"hookName": "createContainer", "path": "/no-such"}]},
+        }.get(self.fault, {})}
+
     def prepare(self, claim):
         """[(request, pool, device, CDI name)]"""
         found = self.api.ask(
@@ -207,7 +216,7 @@ class Claims:
             self.check_config(allocated)
         mine = [one for one in allocated["results"] if one["driver"] == DRIVER]
         name = self.cdi_name(claim.uid)
-        devices = [{"name": f"{name}-{i}", "containerEdits": {"env": [f"D{i}={one['device']}"]}}
+        devices = [{"name": f"{name}-{i}", "containerEdits": self.edits(i, one["device"])}
                    for i, one in enumerate(mine)]
         with open(f"{self.spec_path(claim.uid)}.new", "w", encoding="utf-8") as file:
             json.dump({"cdiVersion": "0.6.0", "kind": f"{DRIVER}/claim", "devices": devices}, file)

@@ -336,6 +336,12 @@ class RelativePlace(OtherGift):
         gift.mounts[0].container_path = "mnt/dev"
 
 
+@fault("allocate.cdi-host", says="device node /dev/no-such")
+class SpecsWithoutNode(Plugin):
+    def edits(self, number, name):
+        return {**super().edits(number, name), "deviceNodes": [{"path": "/dev/no-such"}]}
+
+
 @fault("allocate.cdi-names", says="in none of")
 class NamesWithoutSpec(Plugin):
     def write_spec(self):

@@ -143,9 +143,15 @@ class Plugin:
             if name not in self.devices:
                 context.abort(UNKNOWN, f'there is no device "{name}"')
 
+    def edits(self, number, name):
+        """What the CDI spec has for a device: nothing of a host is needed for nodes with numbers."""
+        return {"env": [f"CDI_{number}={name}"], "mounts": [{"hostPath": "/usr", "containerPath": "/u"}],
+                "deviceNodes": [{"path": "/dev/null"},
+                                {"path": "/dev/made", "type": "c", "major": 1, "minor": 3}]}
+
     def write_spec(self):
         spec = {"cdiVersion": "0.6.0", "kind": RESOURCE,
-                "devices": [{"name": name, "containerEdits": {"env": [f"CDI_{number}={name}"]}}
+                "devices": [{"name": name, "containerEdits": self.edits(number, name)}
                             for number, name in enumerate(self.devices)]}
         path = os.path.join(self.cdi_dir, "py-dev.json")
         with open(path + ".new", "w", encoding="utf-8") as file:
