@@ -10,7 +10,8 @@
 #include "record/record_frame.h"
 
 /* Behind damage, every mark may begin a record, and each is summed up. Marks can be so many and so
- * close that this takes the square of the size: after so many times the size the search is over. */
+ * close that this takes the square of the size, also with records between them: after so many times
+ * the size, in all, there is no search any more, and what is behind damage is lost. */
 #define WORK_FACTOR 16u
 
 bool dv_record_reader_init(struct dv_record_reader *reader, dv_str bytes, struct dv_err *err)
@@ -186,7 +187,7 @@ static enum frame look(struct dv_record_reader *reader, dv_str bytes, size_t *n)
 static size_t find_frame(struct dv_record_reader *reader, size_t at)
 {
     const dv_str mark = {DV_RECORD_MARK, DV_RECORD_MARK_BYTES};
-    uint64_t work_max = reader->work + (uint64_t)reader->bytes.n * WORK_FACTOR;
+    uint64_t work_max = (uint64_t)reader->bytes.n * WORK_FACTOR;
     size_t n;
 
     while (reader->work <= work_max) {

@@ -206,6 +206,36 @@ static void does_not_search_for_ever(void **state)
     assert_true(reader.work < 64 * (uint64_t)file.n);
 }
 
+/* Each mark begins a frame that would reach nearly to the end, and behind each is a record. */
+static void does_not_search_for_ever_between_records(void **state)
+{
+    const struct dv_record note = {.kind = DV_RECORD_NOTE};
+    DV_CLEANUP(dv_buf_fini) struct dv_buf file;
+    struct dv_record_reader reader;
+    enum dv_record_result result;
+    struct dv_record record;
+    struct dv_err err;
+
+    (void)state;
+    dv_buf_init(&file, 1u << 20);
+    dv_record_add_head(&file);
+    for (size_t i = 0; i < 8000; i++) {
+        size_t at = file.n + 12;
+
+        dv_buf_add(&file, (dv_str){"\xd6REC\0\0\1\0sums", 12});
+        dv_record_add(&file, &note);
+        assert_int_equal(dv_record_seal(file.p + at), file.n - at);
+    }
+    for (size_t i = 0; i < 1u << 16; i++)
+        dv_buf_add_char(&file, 'x');
+    assert_ok(dv_record_reader_init(&reader, dv_buf_str(&file), &err), &err);
+    do
+        result = dv_record_next(&reader, &record);
+    while (result == DV_RECORD_READ || result == DV_RECORD_DAMAGED);
+    assert_int_equal(result, DV_RECORD_OVER);
+    assert_true(reader.work < 64 * (uint64_t)file.n);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -214,6 +244,7 @@ int main(void)
         cmocka_unit_test(passes_over_a_damaged_record),
         cmocka_unit_test(refuses_other_files_and_later_versions),
         cmocka_unit_test(does_not_search_for_ever),
+        cmocka_unit_test(does_not_search_for_ever_between_records),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
