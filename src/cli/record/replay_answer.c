@@ -130,7 +130,8 @@ static void tell(const struct answer *answer)
 {
     struct dv_arena *arena = answer->method->replay->arena;
 
-    (void)printf("%s answered as #%llu", answer->method->method.path,
+    (void)printf("%s answered as #%llu",
+                 dv_cli_plain(dv_str_from_c(answer->method->method.path), arena),
                  (unsigned long long)answer->exchange->start->r.call);
     for (size_t i = 0; i < answer->pairs.v.n; i++)
         (void)printf("%s%s for %s", i == 0 ? " with " : ", ",
@@ -154,7 +155,9 @@ static void handle(void *ctx, struct dv_server_call *call, dv_str request)
                                           dv_str_from_c(method->method.path), kept, &answer->pairs);
     if (!answer->exchange) {
         (void)dv_fail(&err, DV_NOT_FOUND, "the recording has no call like this");
-        (void)printf("%s: %s\n", method->method.path, err.msg);
+        (void)printf("%s: %s\n",
+                     dv_cli_plain(dv_str_from_c(method->method.path), method->replay->arena),
+                     err.msg);
         (void)fflush(stdout);
         finish(answer, &err);
         return;

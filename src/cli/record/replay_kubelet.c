@@ -87,8 +87,8 @@ static void tell(struct replay *replay, bool *is_told, const char *line)
     const struct dv_record *start = &replay->exchange->start->r;
 
     if (!*is_told) {
-        (void)printf("DIFFERS  #%llu %.*s\n", (unsigned long long)start->call,
-                     DV_FMT(dv_record_method_name(start->method)));
+        (void)printf("DIFFERS  #%llu %s\n", (unsigned long long)start->call,
+                     dv_cli_plain(dv_record_method_name(start->method), replay->cli->arena));
         replay->n_different++;
     }
     *is_told = true;

@@ -171,14 +171,27 @@ static bool call_register(struct dv_replay *replay, dv_str agent, const struct d
 
 /* ---- both ---- */
 
-/* The driver's name as a part of a path. */
+static bool is_plain(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_' || c == '.';
+}
+
+/* The driver's name as a part of a path: recordings come from anywhere, and may have any text. */
 static dv_str file_name(const struct dv_replay *replay)
 {
     char *name = dv_arena_alloc(replay->arena, replay->driver.n + 1, 1);
 
     for (size_t i = 0; i < replay->driver.n; i++)
-        name[i] = replay->driver.p[i] == '/' ? '_' : replay->driver.p[i];
+        name[i] = (char)(is_plain(replay->driver.p[i]) ? replay->driver.p[i] : '_');
+    if (name[0] == '.')
+        name[0] = '_'; /* no way up */
     return (dv_str){name, replay->driver.n};
+}
+
+static void tell_path(const struct dv_replay *replay, dv_str path)
+{
+    (void)printf("%s serves on %.*s\n", dv_cli_plain(replay->driver, replay->arena), DV_FMT(path));
 }
 
 static bool make_dir(const struct dv_replay *replay, dv_str path, struct dv_err *err)
@@ -208,7 +221,7 @@ static bool open_watched(struct dv_replay *replay, const struct dv_tape_record *
     if (!replay->server || !with_endpoint(replay, record, path, &replay->info, err) ||
         !serve_registry(replay, registry, err))
         return false;
-    (void)printf("%.*s serves on %.*s\n", DV_FMT(replay->driver), DV_FMT(path));
+    tell_path(replay, path);
     return true;
 }
 
@@ -226,7 +239,7 @@ static bool open_calling(struct dv_replay *replay, const struct dv_tape_record *
     if (!replay->server || !with_endpoint(replay, record, name, &request, err) ||
         !call_register(replay, agent, &record->r, request, err))
         return false;
-    (void)printf("%.*s serves on %.*s\n", DV_FMT(replay->driver), DV_FMT(path));
+    tell_path(replay, path);
     return true;
 }
 
