@@ -18,6 +18,8 @@
 #include "verify/kit/trial.h"
 
 #define STAT_BYTES_MAX 4096u
+/* The kernel's limit for arguments and environment of most machines. */
+#define ENVIRON_BYTES_MAX (2u << 20)
 
 struct stat_line {
     pid_t parent;
@@ -195,4 +197,50 @@ void dv_children_end_others(const pid_t *known, size_t n_known)
         if (strangers.n_found > 0)
             (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     } while (strangers.n_found > 0);
+}
+
+struct marks {
+    const dv_str *roots;
+    size_t n_roots;
+    struct dv_arena *arena;
+    bool has_found;
+};
+
+static bool is_marked(const struct marks *marks, dv_str variables)
+{
+    dv_str variable;
+
+    while (variables.n > 0 && dv_str_split(&variables, '\0', &variable))
+        for (size_t i = 0; i < marks->n_roots; i++)
+            if (dv_str_starts_with(variable, DV_STR(DV_TRIAL_VARIABLE "=")) &&
+                dv_str_eq(dv_str_slice(variable, sizeof(DV_TRIAL_VARIABLE), variable.n),
+                          marks->roots[i]))
+                return true;
+    return false;
+}
+
+static void kill_marked(void *ctx, const char *pid, const struct stat_line *line)
+{
+    struct marks *marks = ctx;
+    dv_str path = dv_str_printf(marks->arena, "/proc/%s/environ", pid);
+    struct dv_err err;
+    uint32_t number;
+    dv_str text;
+
+    if (line->state != 'Z' && dv_str_to_u32(dv_str_from_c(pid), &number) &&
+        dv_file_read(path, ENVIRON_BYTES_MAX, marks->arena, &text, &err) &&
+        is_marked(marks, text)) {
+        marks->has_found = true;
+        (void)kill((pid_t)number, SIGKILL); /* gone is fine */
+    }
+    dv_arena_reset(marks->arena);
+}
+
+bool dv_processes_end_marked(const dv_str *roots, size_t n_roots)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    struct marks marks = {.roots = roots, .n_roots = n_roots, .arena = arena};
+
+    each_process(&marks, kill_marked);
+    return marks.has_found;
 }

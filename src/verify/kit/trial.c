@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -197,6 +198,8 @@ void dv_trial_init(struct dv_trial *trial)
      */
     if (trial->options->attach.n == 0 && prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0)
         dv_trial_break(trial, "cannot look after the driver's processes: prctl failed");
+    if (trial->options->attach.n == 0)
+        (void)setenv(DV_TRIAL_VARIABLE, dv_str_to_c(trial->paths.root, trial->arena), 1);
     trial->log_fd = trial->is_keeper
                         ? -1
                         : open(dv_str_to_c(kept_file(trial, "log"), trial->arena),

@@ -65,6 +65,8 @@ struct dv_trial_result {
     char reason[DV_REASON_BYTES];
 };
 
+/* In the environment of all that a trial starts: its root. */
+#define DV_TRIAL_VARIABLE "DAVIT_VERIFY"
 /* For commands of --setup, --teardown and --hook. */
 #define DV_COMMAND_MS 60000u
 
@@ -154,6 +156,9 @@ _Noreturn void dv_trial_end(struct dv_trial *trial, enum dv_outcome outcome, con
 void dv_trial_dirs_remove(struct dv_trial *trial);
 /* Kills the children of this process but for the known ones, until there are none. */
 void dv_children_end_others(const pid_t *known, size_t n_known);
+/* Kills the processes that drivers of these trials have left, whoever their parents are; false:
+ * there were none. They are known by a variable that dv_trial_init puts into their environment. */
+bool dv_processes_end_marked(const dv_str *roots, size_t n_roots);
 
 /* ---- how it ends ---- */
 

@@ -25,6 +25,7 @@
 #include "verify/runner/case_needs.h"
 #include "verify/runner/report_files.h"
 #include "verify/runner/selection.h"
+#include "verify/runner/verify_guard.h"
 #include "verify/runner/verify_report.h"
 #include "verify/verify.h"
 
@@ -258,7 +259,7 @@ static bool prepare(struct dv_verify_runner *runner, struct dv_err *err)
     /* What a hook starts for a driver of --attach is to stay. */
     if (options->attach.n == 0 && prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0)
         return dv_fail_errno(err, errno, "prctl");
-    return true;
+    return options->attach.n > 0 || dv_verify_guard_open(&runner->guard, options, err);
 }
 
 /* Before the first case of a driver that runs already. Who has to start it learns what it needs. */
@@ -316,6 +317,7 @@ bool dv_verify_run(const struct dv_verify_options *options, struct dv_verify_sum
     runner->is_ending = true;
     while (!dv_workers_are_idle(runner)) /* a failure of ours while others run */
         dv_workers_attend(runner);
+    dv_verify_guard_close(&runner->guard);
     dv_attachment_close(&runner->attachment);
     dv_arena_free(runner->arena);
     free(runner);

@@ -9,6 +9,7 @@
 #include "base/defs.h"
 #include "verify/kit/trial.h"
 #include "verify/runner/attachment.h"
+#include "verify/runner/verify_guard.h"
 #include "verify/runner/verify_report.h"
 
 struct dv_arena;
@@ -41,6 +42,7 @@ struct dv_verify_runner {
     const struct dv_verify_case **cases; /* of each result */
     size_t *order;                       /* places of results, as they are begun */
     struct dv_verify_report report;
+    struct dv_verify_guard guard;    /* zeroed with --attach: all is the user's there */
     struct dv_attachment attachment; /* zeroed without --attach */
     struct dv_worker workers[DV_JOBS_MAX];
     size_t n_jobs;

@@ -21,6 +21,7 @@
 #include "verify/runner/attachment.h"
 #include "verify/runner/case_needs.h"
 #include "verify/runner/selection.h"
+#include "verify/runner/verify_guard.h"
 #include "verify/runner/verify_report.h"
 #include "verify/runner/verify_run.h"
 #include "verify/verify.h"
@@ -123,6 +124,7 @@ bool dv_worker_begin(struct dv_verify_runner *runner, struct dv_worker *worker,
         return false;
     if (pipe2(fds, O_CLOEXEC) != 0)
         return dv_fail_errno(err, errno, "pipe");
+    dv_verify_guard_note(&runner->guard, worker->trial.paths.root);
     worker->trial.result_fd = fds[1];
     (void)fflush(NULL);
     worker->pid = fork();
@@ -145,11 +147,13 @@ bool dv_worker_begin(struct dv_verify_runner *runner, struct dv_worker *worker,
 /* Ends what a worker that crashed has left: children of ours that are no workers. */
 static void sweep(struct dv_verify_runner *runner, struct dv_worker *worker)
 {
-    pid_t known[DV_JOBS_MAX + 1];
+    pid_t known[DV_JOBS_MAX + 2];
     size_t n = 0;
 
     if (runner->attachment.keeper > 0)
         known[n++] = runner->attachment.keeper;
+    if (runner->guard.pid > 0)
+        known[n++] = runner->guard.pid;
     for (size_t i = 0; i < runner->n_jobs; i++)
         if (runner->workers[i].pid)
             known[n++] = runner->workers[i].pid;
@@ -190,6 +194,7 @@ static void finish(struct dv_verify_runner *runner, struct dv_worker *worker)
             runner->arena, "it was not done within %llu ms, while waiting for the driver",
             (unsigned long long)(worker->deadline_ms - worker->start_ms));
     }
+    dv_verify_guard_forget(&runner->guard, worker->trial.paths.root);
     if (!worker->trial.test) {
         runner->facts = worker->told.facts;
         runner->has_facts = result->outcome == DV_PASSED;

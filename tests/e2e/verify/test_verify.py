@@ -169,8 +169,20 @@ def test_output_of_the_driver_is_bounded(scratch):
     assert os.path.getsize(os.path.join(scratch, "kept", "register.in-time.log")) < 9 << 20
 
 
+def kill_all(run, signum):
+    """As killall does: by the name of the program, workers too."""
+    for pid in [*descendants(run), run]:
+        try:
+            with open(f"/proc/{pid}/comm", encoding="ascii") as name:
+                if name.read() == "davit\n":
+                    os.kill(pid, signum)
+        except OSError:
+            pass  # it has just ended
+
+
 @pytest.mark.parametrize("send,signum", [
-    (os.kill, signal.SIGINT), (os.kill, signal.SIGKILL), (os.killpg, signal.SIGKILL)])
+    (os.kill, signal.SIGINT), (os.kill, signal.SIGKILL), (os.killpg, signal.SIGKILL),
+    (kill_all, signal.SIGKILL)])
 def test_nothing_is_left_when_davit_is_ended(scratch, send, signum):
     """Also not of drivers whose helpers have left their group; and when a service kills the group."""
     mark = f"100000.{os.getpid()}"
