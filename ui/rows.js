@@ -4,10 +4,10 @@ import { compare, nameOf } from "./model.js";
 
 const waitsFor = (awaited) => (awaited ? `waits for ${awaited}` : "");
 
-/** Why a pod of the node is not there yet; one that was not admitted says why, others what they wait for. */
+/** Why a pod of the node is not there yet; one that was not admitted, or cannot go, says why, others what they wait for. */
 function whyOnNode(status) {
   if (!status?.awaited) return "";
-  if (!/^(retrying|refused)$/.test(status.state)) return waitsFor(status.awaited);
+  if (!status.reason) return waitsFor(status.awaited);
   const again = Number(status.retry_at_ms) ? `; tried again in ${Math.max(1, Math.round((status.retry_at_ms - Date.now()) / 1000))} s` : "";
   return `${status.awaited}${again}`; // it begins with the reason
 }
@@ -22,18 +22,19 @@ function unscheduled(pod) {
     ?? message.replace(/^0\/\d+ nodes are available: /, "").replace(/\. (?:still not schedulable|no new claims to deallocate)\.?$/, "");
 }
 
-/** "main: example.com/gpu gpu0 Unhealthy": what a pod holds and is not well. */
+/** "main: example.com/gpu gpu0 Unhealthy", or "main: claim gpu Unhealthy": what a pod holds and is not well. */
 function troubleOf(status) {
-  const bad = [];
+  const bad = new Set();
   for (const container of status?.containers ?? []) {
     for (const resource of container.resources) {
       for (const device of resource.devices) {
         if (device.health !== "Unhealthy") continue;
-        bad.push(`${container.container}: ${resource.resource} ${device.id} ${device.health}`);
+        const what = resource.resource.startsWith("claim:") ? resource.resource.replace(":", " ") : `${resource.resource} ${device.id}`;
+        bad.add(`${container.container}: ${what} ${device.health}`);
       }
     }
   }
-  return bad.join(", ");
+  return [...bad].join(", ");
 }
 
 export class Rows {
@@ -92,7 +93,7 @@ export class Rows {
     const names = new Set((claim.status.reservedFor ?? []).map((ref) => ref.name));
     return (this.model.node.pods ?? [])
       .filter(({ pod, awaited }) => awaited && pod.namespace === claim.metadata.namespace && names.has(pod.name))
-      .map(({ pod, awaited }) => `${pod.name}: waits for ${awaited}`).join("\n");
+      .map((status) => `${status.pod.name}: ${whyOnNode(status)}`).join("\n");
   }
 
   static #stateOf(claim) {

@@ -111,6 +111,10 @@ struct dv_agent_unadmitted {
 /* The next such pod at or after *at, which is moved past it; false at the end. Start with 0. */
 bool dv_agent_next_unadmitted(const struct dv_agent *agent, size_t *at,
                               struct dv_agent_unadmitted *unadmitted);
+/* Whether the pod is to give back what it holds and could not, and is tried again: sets all of
+ * *unreleased, as of a pod that was not admitted. */
+bool dv_agent_find_unreleased(const struct dv_agent *agent, dv_str uid,
+                              struct dv_agent_unadmitted *unreleased);
 /* The name of the pod of that uid, also of one that is not admitted; false: it is not known. */
 bool dv_agent_find_name(const struct dv_agent *agent, dv_str uid, dv_str *namespace, dv_str *name);
 /* The annotation of a Node with the key of its own API's certificate, as dv_rest_cert_pin prints

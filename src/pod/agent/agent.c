@@ -174,7 +174,7 @@ static void see_change(struct dv_agent_pod *pod)
     struct dv_pod_ref ref = {.uid = pod->uid};
     struct dv_pod_view view;
 
-    if (pod->state == DV_AGENT_PAUSING || pod->is_failing) {
+    if (pod->state == DV_AGENT_PAUSING || pod->kept) {
         dv_agent_pod_check(pod);
     } else if (pod->state == DV_AGENT_ADMITTING) {
         dv_agent_pod_note_wait(pod);

@@ -91,6 +91,7 @@ void dv_agent_pod_free(struct dv_agent_pod *pod)
     free(pod->reason);
     free(pod->message);
     free(pod->awaited);
+    free(pod->kept);
     free(pod);
 }
 
@@ -158,7 +159,7 @@ static void on_timer(struct dv_timer *timer)
 
 bool dv_agent_pod_is_waiting(const struct dv_agent_pod *pod)
 {
-    return pod->state == DV_AGENT_ADMITTING || pod->state == DV_AGENT_PAUSING || pod->is_failing;
+    return pod->state == DV_AGENT_ADMITTING || pod->state == DV_AGENT_PAUSING || pod->kept;
 }
 
 static void note_waiting(struct dv_agent_pod *pod)
@@ -184,7 +185,7 @@ void dv_agent_pod_wake(struct dv_agent_pod *pod)
     uint64_t at_ms;
 
     if (!dv_timer_is_set(&pod->timer) || pod->agent->is_closing ||
-        (pod->state != DV_AGENT_PAUSING && !pod->is_failing))
+        (pod->state != DV_AGENT_PAUSING && !pod->kept))
         return;
     at_ms = dv_agent_pause_wake(&pod->pause, dv_loop_now_ms(pod->agent->loop), pod->timer.at_ms);
     dv_timer_start(&pod->timer, pod->agent->loop, at_ms, on_timer);
@@ -336,9 +337,11 @@ static void take_failed_release(struct dv_agent_pod *pod, const struct dv_err *e
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
 
     pod->state = pod->state_before;
-    pod->is_failing = true;
+    if (!pod->kept)
+        pod->kept_ns = wall_ns(pod);
+    set_text(&pod->kept, dv_str_from_c(err->msg));
     if (err->code != DV_ABORTED && !pod->agent->is_closing)
-        note(pod, true, "FailedUnprepareDynamicResources",
+        note(pod, true, DV_AGENT_FAILED_UNPREPARE,
              dv_str_printf(arena, "Failed to give back what the pod holds: %s", err->msg));
     if (!pod->agent->is_closing)
         pause(pod, DV_AGENT_PAUSE_MAX_MS);
@@ -362,7 +365,7 @@ static void on_released(struct dv_pod_release *release, bool was_known, const st
         return;
     }
     pod->state = DV_AGENT_RELEASED;
-    pod->is_failing = false;
+    clear_text(&pod->kept);
     pod->pause = (struct dv_agent_pause){0};
     if (dv_agent_has_runner(pod->agent))
         dv_runner_set_released(pod->agent->options.runner, pod->uid);
@@ -373,7 +376,7 @@ static void release(struct dv_agent_pod *pod)
 {
     struct dv_pod_ref ref = {.uid = pod->uid};
 
-    if (dv_timer_is_set(&pod->timer) && pod->is_failing)
+    if (dv_timer_is_set(&pod->timer) && pod->kept)
         return; /* the pod pauses: its timer looks again */
     dv_timer_cancel(&pod->timer);
     pod->state_before = pod->state;

@@ -37,6 +37,9 @@ struct dv_agent_write {
     bool is_running;
 };
 
+/* The reason of events, and of a pod that could not give back what it holds. */
+#define DV_AGENT_FAILED_UNPREPARE "FailedUnprepareDynamicResources"
+
 /* A pod that the API, or a file, has on this node, or had. Where it comes from is known here only:
  * all others look at `object`. */
 struct dv_agent_pod {
@@ -66,9 +69,10 @@ struct dv_agent_pod {
     char *reason; /* why it is refused, or not ready */
     char *message;
     char *awaited;    /* what it was last said to wait for */
+    char *kept;       /* why its release has failed; NULL: it has not */
+    uint64_t kept_ns; /* wall clock: when it failed first */
     uint64_t written; /* hash of the status that was written last; 0: none was */
     bool is_dirty;    /* its status may have to be written */
-    bool is_failing;  /* its release has failed */
     bool was_asked;   /* plugins or drivers were, before `reason` was given */
     bool has_ended;
     bool is_owned;         /* what its annotations name as its owner was seen at work */

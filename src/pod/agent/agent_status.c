@@ -1,7 +1,9 @@
-/* agent_status.c - what the API is told about a pod of this node. */
+/* agent_status.c - what the API is told about a pod of this node, and who asks about one that does
+ * not let go. */
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/defs.h"
+#include "base/map.h"
 #include "base/str.h"
 #include "claim/claim.h"
 #include "loop/loop.h"
@@ -287,4 +289,23 @@ struct dv_json *dv_agent_status(const struct dv_agent_pod *pod, struct dv_arena 
     clear_empty(encoded, arena);
     dv_json_set(patch, DV_STR("status"), encoded, arena);
     return patch;
+}
+
+bool dv_agent_find_unreleased(const struct dv_agent *agent, dv_str uid,
+                              struct dv_agent_unadmitted *unreleased)
+{
+    const struct dv_agent_pod *pod = dv_map_get(&agent->pods, uid);
+
+    if (!pod || !pod->kept)
+        return false;
+    *unreleased = (struct dv_agent_unadmitted){
+        .uid = pod->uid,
+        .namespace = pod->namespace,
+        .name = pod->name,
+        .reason = DV_STR(DV_AGENT_FAILED_UNPREPARE),
+        .message = dv_str_from_c(pod->kept),
+        .since_wall_ns = pod->kept_ns,
+        .retry_at_ms = dv_timer_is_set(&pod->timer) ? pod->timer.at_ms : 0,
+    };
+    return true;
 }

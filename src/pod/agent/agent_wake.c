@@ -76,7 +76,7 @@ void dv_agent_waiting_check(struct dv_agent *agent)
     DV_LIST_EACH (&agent->waiting, link) {
         struct dv_agent_pod *pod = DV_CONTAINER(link, struct dv_agent_pod, waiting);
 
-        if (pod->state == DV_AGENT_PAUSING || pod->is_failing)
+        if (pod->state == DV_AGENT_PAUSING || pod->kept)
             dv_agent_pod_check(pod);
     }
 }

@@ -7,6 +7,7 @@
 #include "base/map.h"
 #include "cluster/embedded.h"
 #include "number/number.h"
+#include "pod/agent.h"
 #include "pod/tests/test_agent_host.h"
 #include "resource/resource.h"
 
@@ -319,7 +320,9 @@ static void a_pod_that_is_told_to_have_failed_gives_back_what_it_holds(void **st
 static void a_driver_that_does_not_let_go_is_asked_again(void **state)
 {
     struct world *world = *state;
+    struct dv_agent_unadmitted unreleased;
     const char *message;
+    dv_str uid;
 
     create_claim(world, "c1");
     create_pod(world, "p1", 1, "c1");
@@ -333,6 +336,11 @@ static void a_driver_that_does_not_let_go_is_asked_again(void **state)
     assert_in_range(n_events(world, "FailedUnprepareDynamicResources", &message), 2, 8);
     if (!strstr(message, "not today"))
         fail_msg("%s", message);
+    uid = dv_agent_find_pod(world->agent, DV_STR("default"), DV_STR("p1"))->meta->uid;
+    assert_true(dv_agent_find_unreleased(world->agent, uid, &unreleased));
+    assert_str(unreleased.reason, "FailedUnprepareDynamicResources");
+    assert_true(strstr(dv_str_to_c(unreleased.message, world->arena), "not today") &&
+                unreleased.since_wall_ns > 0 && unreleased.retry_at_ms > 0);
     world->driver.keeps = false;
     expect(world, "p1", "-");
     assert_string_equal(held(world), "");

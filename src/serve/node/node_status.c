@@ -226,15 +226,33 @@ static const char *lease_id(const struct dv_node *node, const struct dv_pod_spec
     return dv_str_to_c(lease ? view.spec->id : DV_STR(""), arena);
 }
 
+/* Says why a pod was not admitted, or cannot go: "reason: message". */
+static void add_reason(NodeV1__PodStatus *pod, const struct dv_node *node,
+                       const struct dv_agent_unadmitted *from, struct dv_arena *arena)
+{
+    pod->reason = dv_str_to_c(from->reason, arena);
+    pod->awaited = dv_str_to_c(
+        dv_str_printf(arena, "%.*s: %.*s", DV_FMT(from->reason), DV_FMT(from->message)), arena);
+    pod->since_ms = (int64_t)(from->since_wall_ns / DV_NS_PER_MS);
+    if (from->retry_at_ms > 0)
+        pod->retry_at_ms = dv_serve_wall_ms(node, from->retry_at_ms);
+}
+
 static NodeV1__PodStatus *pod_message(const struct dv_node *node, const struct dv_pod_view *view,
                                       struct dv_arena *arena)
 {
     NodeV1__PodStatus *pod = DV_NEW(arena, NodeV1__PodStatus);
+    struct dv_agent_unadmitted unreleased;
 
     node_v1__pod_status__init(pod);
     pod->pod = dv_serve_ref(&view->spec->ref, arena);
     add_state(pod, node, view, arena);
     pod->since_ms = (int64_t)(view->since_wall_ns / DV_NS_PER_MS);
+    if (node->agent && dv_agent_find_unreleased(node->agent, view->spec->ref.uid, &unreleased)) {
+        /* between two tries it is as it was before them, and all the same on its way out */
+        pod->state = dv_pod_state_name(DV_POD_RELEASING);
+        add_reason(pod, node, &unreleased, arena);
+    }
     pod->lease = lease_id(node, view->spec, arena);
     add_health(pod, node, view->spec, arena);
     add_runs(pod, node, view->spec->ref.uid, arena);
@@ -251,12 +269,7 @@ static NodeV1__PodStatus *unadmitted_message(const struct dv_node *node,
     node_v1__pod_status__init(pod);
     pod->pod = dv_serve_ref(&(struct dv_pod_ref){from->uid, from->namespace, from->name}, arena);
     pod->state = from->is_final ? "refused" : "retrying";
-    pod->reason = dv_str_to_c(from->reason, arena);
-    pod->awaited = dv_str_to_c(
-        dv_str_printf(arena, "%.*s: %.*s", DV_FMT(from->reason), DV_FMT(from->message)), arena);
-    pod->since_ms = (int64_t)(from->since_wall_ns / DV_NS_PER_MS);
-    if (from->retry_at_ms > 0)
-        pod->retry_at_ms = dv_serve_wall_ms(node, from->retry_at_ms);
+    add_reason(pod, node, from, arena);
     return pod;
 }
 
