@@ -54,48 +54,28 @@ static size_t add_driver(struct dv_cli *cli, struct dv_table *table,
     return n;
 }
 
-/* Prints a line for each resource of a plugin, and for each DRA driver. */
-static void print_resources(struct dv_cli *cli, const NodeV1__StatusResponse *status)
+/* Adds a line for each resource of a plugin, and for each DRA driver. Returns how many. */
+static size_t fill_resources(struct dv_cli *cli, const NodeV1__StatusResponse *status,
+                             struct dv_table *table)
 {
     static const char *const headers[] = {"RESOURCE", "CAPACITY", "ALLOCATABLE",
                                           "HELD",     "FREE",     "PLUGIN"};
-    struct dv_table table;
+    size_t n = status->n_resource_status;
 
-    if (status->n_resource_status + status->n_pool_status == 0)
-        return;
-    dv_table_init(&table, cli->arena, headers, DV_COUNT(headers));
+    dv_table_init(table, cli->arena, headers, DV_COUNT(headers));
     for (size_t i = 0; i < status->n_resource_status; i++)
-        add_resource(cli, &table, status->resource_status[i]);
-    for (size_t i = 0; i < status->n_pool_status;)
-        i += add_driver(cli, &table, status->pool_status + i, status->n_pool_status - i);
-    (void)puts("");
-    dv_table_print(&table, cli->has_headers);
+        add_resource(cli, table, status->resource_status[i]);
+    for (size_t i = 0; i < status->n_pool_status; n++)
+        i += add_driver(cli, table, status->pool_status + i, status->n_pool_status - i);
+    return n;
 }
 
-/* "healthy", or the devices that are not: "main:example.com/gpu:gpu0 Unhealthy"; empty: none. */
+/* "healthy", or the devices that are not; empty: none. */
 static const char *health_text(struct dv_cli *cli, const NodeV1__PodStatus *pod)
 {
-    dv_str text = DV_STR("");
+    const char *ill = dv_device_ill_text(pod, cli->arena);
 
-    for (size_t i = 0; i < pod->n_containers; i++) {
-        const NodeV1__ContainerHealth *container = pod->containers[i];
-
-        for (size_t k = 0; k < container->n_resources; k++) {
-            const NodeV1__ResourceHealth *resource = container->resources[k];
-
-            for (size_t m = 0; m < resource->n_devices; m++) {
-                const NodeV1__DeviceHealth *device = resource->devices[m];
-
-                if (strcmp(device->health, "Healthy") != 0)
-                    text = dv_str_printf(cli->arena, "%.*s%s%s:%s:%s %s", DV_FMT(text),
-                                         text.n > 0 ? ", " : "", container->container,
-                                         resource->resource, device->id, device->health);
-            }
-        }
-    }
-    if (text.n == 0 && pod->n_containers > 0)
-        return "healthy";
-    return dv_str_to_c(text, cli->arena);
+    return ill[0] || pod->n_containers == 0 ? ill : "healthy";
 }
 
 /* How many of the pods only hold devices for a lease. */
@@ -176,8 +156,10 @@ enum dv_exit dv_cmd_status(struct dv_cli *cli)
 {
     NodeV1__StatusRequest request = NODE_V1__STATUS_REQUEST__INIT;
     const NodeV1__StatusResponse *status;
+    struct dv_table resources;
     struct dv_table table;
     enum dv_exit exit;
+    size_t n_resources;
 
     if (cli->n_words > 0)
         return dv_cli_complain_usage("status", "it takes no words");
@@ -197,7 +179,8 @@ enum dv_exit dv_cmd_status(struct dv_cli *cli)
     (void)printf("node        %s\n", status->node_name);
     (void)printf("davitd      %s, up %s\n", status->version,
                  dv_cli_age(cli, status->started_at_ms));
-    (void)printf("resources   %" PRIu64 "\n", status->n_resources);
+    n_resources = fill_resources(cli, status, &resources);
+    (void)printf("resources   %zu\n", n_resources);
     (void)printf("devices     %" PRIu64 ": %s\n", status->n_devices,
                  dv_device_counts_text(status->device_counts, cli->arena));
     (void)printf("pods        %zu\n", status->n_pods - count_leases(status));
@@ -208,7 +191,10 @@ enum dv_exit dv_cmd_status(struct dv_cli *cli)
                      dv_cli_plain(dv_str_from_c(status->state_error), cli->arena));
     for (size_t i = 0; i < status->n_notes; i++)
         (void)printf("look at     %s\n", dv_cli_plain(dv_str_from_c(status->notes[i]), cli->arena));
-    print_resources(cli, status);
+    if (n_resources > 0) {
+        (void)puts("");
+        dv_table_print(&resources, cli->has_headers);
+    }
     print_calls(cli, status);
     print_pods(cli, status);
     return DV_EXIT_OK;

@@ -8,6 +8,9 @@
 #include "cli/cli.h"
 #include "proto/davit_node_v1.pb-c.h"
 
+/* What resources are called in a pod's status that are the devices of one of its claims. */
+#define CLAIM_PREFIX "claim:"
+
 #define TEXT(arena, ...) dv_str_to_c(dv_str_printf((arena), __VA_ARGS__), (arena))
 
 static const char *append(const char *text, const char *more, struct dv_arena *arena)
@@ -121,4 +124,38 @@ const char *dv_device_numa_text(const int64_t *nodes, size_t n_nodes, struct dv_
     for (size_t i = 0; i < n_nodes; i++)
         text = TEXT(arena, "%s%s%" PRId64, text, i > 0 ? "," : "", nodes[i]);
     return text;
+}
+
+/* Names the resource's devices that are not well. */
+static const char *add_ill(const char *text, const char *container,
+                           const NodeV1__ResourceHealth *resource, struct dv_arena *arena)
+{
+    const char *claim = strncmp(resource->resource, CLAIM_PREFIX, sizeof(CLAIM_PREFIX) - 1) == 0
+                            ? resource->resource + sizeof(CLAIM_PREFIX) - 1
+                            : NULL;
+
+    for (size_t i = 0; i < resource->n_devices; i++) {
+        const NodeV1__DeviceHealth *device = resource->devices[i];
+        const char *one;
+
+        if (strcmp(device->health, "Healthy") == 0)
+            continue;
+        one = claim ? TEXT(arena, "%s: claim %s %s", container, claim, device->health)
+                    : TEXT(arena, "%s: %s %s %s", container, resource->resource, device->id,
+                           device->health);
+        if (!strstr(text, one))
+            text = append(text, one, arena);
+    }
+    return text;
+}
+
+const char *dv_device_ill_text(const NodeV1__PodStatus *pod, struct dv_arena *arena)
+{
+    const char *text = "";
+
+    for (size_t i = 0; i < pod->n_containers; i++)
+        for (size_t k = 0; k < pod->containers[i]->n_resources; k++)
+            text = add_ill(text, pod->containers[i]->container, pod->containers[i]->resources[k],
+                           arena);
+    return dv_cli_plain(dv_str_from_c(text), arena);
 }

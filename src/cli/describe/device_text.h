@@ -7,6 +7,7 @@
 
 struct NodeV1__DeviceCounts;
 struct NodeV1__Holder;
+struct NodeV1__PodStatus;
 struct NodeV1__PoolDevice;
 struct dv_arena;
 
@@ -29,5 +30,8 @@ const char *dv_device_claims_text(struct NodeV1__Holder *const *holders, size_t 
 int64_t dv_device_since_ms(struct NodeV1__Holder *const *holders, size_t n_holders);
 /* "0", "0,1"; empty where none is told. */
 const char *dv_device_numa_text(const int64_t *nodes, size_t n_nodes, struct dv_arena *arena);
+/* What the pod has and is not well, each once: "main: example.com/gpu gpu0 Unhealthy", and of a
+ * claim, whose devices have no names there, "main: claim gpu Unknown". Empty: all is. */
+const char *dv_device_ill_text(const struct NodeV1__PodStatus *pod, struct dv_arena *arena);
 
 #endif

@@ -228,24 +228,6 @@ static void make_claims(struct making *making)
     }
 }
 
-/* Names the devices that the pod holds and that are not healthy. */
-static const char *trouble_of(const struct making *making, const NodeV1__PodStatus *pod)
-{
-    const char *text = "";
-
-    for (size_t i = 0; i < pod->n_containers; i++)
-        for (size_t k = 0; k < pod->containers[i]->n_resources; k++) {
-            const NodeV1__ResourceHealth *resource = pod->containers[i]->resources[k];
-
-            for (size_t m = 0; m < resource->n_devices; m++)
-                if (strcmp(resource->devices[m]->health, "Unhealthy") == 0)
-                    text = append(making, text,
-                                  TEXT(making, "%s %s unhealthy", plain(making, resource->resource),
-                                       plain(making, resource->devices[m]->id)));
-        }
-    return text;
-}
-
 /* A lease beside pods: who holds devices without one, or waits for them. */
 static void add_lease(struct making *making, const NodeV1__Lease *lease)
 {
@@ -281,7 +263,7 @@ static void make_pods(struct making *making)
                         .cells = {pod_name(making, pod->pod), pod->state,
                                   dv_cli_age_at(pod->since_ms, making->data->now_ms, making->arena),
                                   pod->awaited[0] ? plain(making, pod->awaited)
-                                                  : trouble_of(making, pod)}
+                                                  : dv_device_ill_text(pod, making->arena)}
         });
     }
     for (size_t i = 0; leases && i < leases->n_leases; i++)

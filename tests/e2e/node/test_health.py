@@ -116,7 +116,7 @@ def test_davit_status_shows_resources_and_health(node, plugins):
     plugin.set_devices({"g0": UNHEALTHY, "g1": HEALTHY})
     node.wait_devices(GPU, 1)
     done = node.davit("status")
-    assert f"main:{GPU}:g0 Unhealthy" in done.stdout
+    assert f"main: {GPU} g0 Unhealthy" in done.stdout
     shown = json.loads(node.davit("status", "-o", "json").stdout)
     assert shown["pods"][0]["containers"] == [
         {"container": "main",
