@@ -56,8 +56,13 @@ static dv_str print(const struct dv_alloc_search *search, const struct dv_why_re
     DV_CLEANUP(dv_buf_fini) struct dv_buf buf = {0};
 
     dv_buf_init(&buf, TEXT_BYTES_MAX);
-    dv_buf_printf(&buf, "%.*s: %llu wanted, %zu looked at", DV_FMT(request->request),
-                  (unsigned long long)request->n_wanted, request->n_devices);
+    dv_buf_printf(&buf, "%.*s: %llu wanted, ", DV_FMT(request->request),
+                  (unsigned long long)request->n_wanted);
+    if (request->n_devices == 0) {
+        dv_buf_printf(&buf, "there are no devices on %.*s", DV_FMT(search->node->name));
+        return bound(&buf, search->arena);
+    }
+    dv_buf_printf(&buf, "%zu looked at", request->n_devices);
     if (n_fitting > 0)
         dv_buf_printf(&buf, ", %zu %s", n_fitting, n_fitting == 1 ? "fits" : "fit");
     if (nearest) {

@@ -267,6 +267,8 @@ static void tells_the_nearest_miss_in_one_line(void **state)
                 "node-1)",
                 match);
     expect_miss(50, "", match); /* that is not enough to find out */
+    expect_miss(0, "r: 1 wanted, there are no devices on node-1",
+                "{" CLASSES CLAIM(REQUEST("r", EXACT("c", "1")) "]") "'state':{}}");
     expect_miss(0, "s: 1 wanted, 1 looked at: taken by another request of the pod (a on node-1)",
                 "{" CLASSES DEVICES("{'name':'a'}") CLAIM(REQUEST("r", EXACT("c", "1")) "," REQUEST(
                     "s", EXACT("c", "1")) "]") "'state':{}}");

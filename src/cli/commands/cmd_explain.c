@@ -77,6 +77,44 @@ static bool explains_the_pod(struct dv_cli *cli, struct dv_cli_world *world,
     return true;
 }
 
+/* What is to be said of a pod that waits for nothing any more; empty: it is neither over nor about
+ * to go. */
+static dv_str tell_end(struct dv_cli *cli, const struct dv_api_pod *pod)
+{
+    const struct dv_api_pod_status *status = &pod->status;
+    const struct dv_api_object_meta *meta = &pod->metadata;
+
+    if (meta->deletion_timestamp.is_set)
+        return dv_str_printf(cli->arena,
+                             "is being deleted; davit describe pod %.*s -n %.*s has the events",
+                             DV_FMT(meta->name), DV_FMT(meta->namespace));
+    if (dv_str_eq(status->phase, DV_STR("Succeeded")))
+        return DV_STR("has ended, and succeeded");
+    if (!dv_str_eq(status->phase, DV_STR("Failed")))
+        return DV_STR_NONE;
+    return dv_str_printf(cli->arena, "has failed%s%.*s%s%.*s%s%.*s",
+                         pod->spec.node_name.n > 0 ? " on " : "", DV_FMT(pod->spec.node_name),
+                         status->reason.n > 0 ? ": " : "", DV_FMT(status->reason),
+                         status->message.n > 0 ? ": " : "", DV_FMT(status->message));
+}
+
+/* Explains a pod that is over, or goes. False: it is not. */
+static bool explains_the_end(struct dv_cli *cli, struct dv_cli_world *world,
+                             const struct dv_cli_target *target, struct dv_buf *buf,
+                             enum dv_exit *exit)
+{
+    const struct dv_api_pod *pod =
+        dv_cli_world_find(world, DV_KIND_POD, world->namespace, target->name);
+    dv_str end = tell_end(cli, pod);
+
+    if (end.n == 0)
+        return false;
+    dv_buf_printf(buf, "pod %s/%s %s\n", dv_cli_plain(pod->metadata.namespace, cli->arena),
+                  dv_cli_plain(pod->metadata.name, cli->arena), dv_cli_plain(end, cli->arena));
+    *exit = dv_str_eq(pod->status.phase, DV_STR("Failed")) ? DV_EXIT_REFUSED : DV_EXIT_OK;
+    return true;
+}
+
 /* Tells all that waits. */
 static enum dv_exit explain_waits(struct dv_cli *cli, struct dv_cli_world *world,
                                   struct question *question, struct dv_buf *buf,
@@ -107,6 +145,7 @@ static enum dv_exit explain_one(struct dv_cli *cli, struct dv_cli_world *world,
         .has_headers = cli->has_headers,
     };
     struct dv_err err;
+    enum dv_exit exit;
     bool ok;
 
     if (!dv_cli_explain_subject_find(world, target->kind->id, world->namespace, target->name,
@@ -114,6 +153,11 @@ static enum dv_exit explain_one(struct dv_cli *cli, struct dv_cli_world *world,
         !find_nodes(cli, world, &subject, &nodes, &err))
         return dv_cli_complain("%s", err.msg);
     question->is_settled = subject.pending.n == 0 && subject.obstacles.n == 0;
+    if (!doc && target->kind->id == DV_KIND_POD &&
+        explains_the_end(cli, world, target, buf, &exit)) {
+        question->is_settled = true;
+        return exit;
+    }
     if (!doc && target->kind->id == DV_KIND_POD && explains_the_pod(cli, world, target, buf))
         return DV_EXIT_REFUSED;
     explain.inventory = dv_cli_world_inventory(world);

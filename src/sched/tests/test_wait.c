@@ -186,7 +186,7 @@ static void a_class_wakes_who_waits_for_it(void **state)
     assert_int_equal(n_attempts(world), 4);
     assert_string_equal(said_of(world, "class"),
                         "0/2 nodes are available: 2 cannot allocate all claims. still not "
-                        "schedulable. r: 1 wanted, 0 looked at (on n1)");
+                        "schedulable. r: 1 wanted, there are no devices on n1");
 }
 
 static void a_slice_wakes_who_waits_for_devices(void **state)

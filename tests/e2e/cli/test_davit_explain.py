@@ -201,6 +201,20 @@ def test_pods(offline, claims, code, says):
     assert done.returncode == code and says in done.stdout, done
 
 
+@pytest.mark.parametrize("status, code, says", [
+    ("status: {phase: Failed, reason: OutOfcpu, message: too much}", 3,
+     "pod ml/p has failed on n1: OutOfcpu: too much\n"),
+    ("status: {phase: Succeeded}", 0, "pod ml/p has ended, and succeeded\n"),
+])
+def test_pods_that_are_over(offline, status, code, says):
+    pod = f"{POD}  nodeName: n1\n{status}\n".replace("CLAIMS", "").replace("POD", "p")
+    done = offline.run("explain", "pod", "p", "-n", "ml", "-f", DUMP, "-f", "-", stdin=pod)
+    assert (done.returncode, done.stdout) == (code, says), done
+    done = offline.run("explain", "pod", "p", "-n", "ml", "-f", DUMP, "-f", "-",
+                       stdin=pod.replace("{name: p,", "{name: p, deletionTimestamp: '2026-01-01T00:00:00Z',"))
+    assert done.stdout == "pod ml/p is being deleted; davit describe pod p -n ml has the events\n", done
+
+
 @pytest.mark.parametrize("words, code, says", [
     (["claim"], 2, "name one claim"),
     (["claim", "a", "b"], 2, "name one claim"),
