@@ -94,6 +94,7 @@ struct dv_pod_spec {
     dv_str owner_start;        /* when that process was started; set when the pod is admitted */
     dv_str owner_cgroup;
     enum dv_pod_origin origin;
+    uint64_t since_ms; /* unix time: when it asked for what it has; 0: not known */
 };
 
 /* Reads a core/v1 Pod from JSON, of origin node, into `arena`, which also keeps what the spec needs

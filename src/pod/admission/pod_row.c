@@ -1,5 +1,7 @@
 #include "pod/admission/pod_row.h"
 
+#include <inttypes.h>
+
 #include "base/buf.h"
 #include "base/defs.h"
 #include "base/err.h"
@@ -25,12 +27,12 @@ bool dv_pod_origin_is_agents(enum dv_pod_origin origin)
     return origin == DV_POD_ORIGIN_API || origin == DV_POD_ORIGIN_FILE;
 }
 
-#define ROW_HEAD "{\"origin\":\"%s\",\"ownerStart\":\"%.*s\",\"pod\":"
+#define ROW_HEAD "{\"origin\":\"%s\",\"ownerStart\":\"%.*s\",\"sinceMs\":%" PRIu64 ",\"pod\":"
 
 dv_str dv_pod_row_print(const struct dv_pod_spec *spec, dv_str json, struct dv_arena *arena)
 {
     return dv_str_printf(arena, ROW_HEAD "%.*s}", origins[spec->origin], DV_FMT(spec->owner_start),
-                         DV_FMT(json));
+                         spec->since_ms, DV_FMT(json));
 }
 
 void dv_pod_row_print_object(const struct dv_pod_spec *spec, const struct dv_object *object,
@@ -38,7 +40,7 @@ void dv_pod_row_print_object(const struct dv_pod_spec *spec, const struct dv_obj
 {
     const struct dv_api_version *version = &object->kind->versions[0];
 
-    dv_buf_printf(row, ROW_HEAD, origins[spec->origin], DV_FMT(spec->owner_start));
+    dv_buf_printf(row, ROW_HEAD, origins[spec->origin], DV_FMT(spec->owner_start), spec->since_ms);
     dv_encode_json_text(version->message, object->value, version, object->kind->name, row);
     dv_buf_add_char(row, '}');
 }
@@ -72,6 +74,14 @@ static bool read_origin(const struct dv_json *row, struct dv_pod_spec *spec, str
     return dv_json_fail(node, err, "is none that is known");
 }
 
+/* Rows of 0.1 have none. */
+static bool read_since(const struct dv_json *row, struct dv_pod_spec *spec, struct dv_err *err)
+{
+    const struct dv_json *since = dv_json_get(row, DV_STR("sinceMs"));
+
+    return !since || dv_json_as_u64(since, &spec->since_ms, err);
+}
+
 bool dv_pod_row_parse(dv_str row, struct dv_arena *arena, struct dv_pod_spec *spec,
                       struct dv_err *err)
 {
@@ -91,7 +101,8 @@ bool dv_pod_row_parse(dv_str row, struct dv_arena *arena, struct dv_pod_spec *sp
 
         if (!pod || !dv_pod_spec_parse_tree(pod, arena, &made, err) ||
             !read_origin(doc, &made, err) ||
-            !dv_pod_optional_str(doc, DV_STR("ownerStart"), &made.owner_start, err))
+            !dv_pod_optional_str(doc, DV_STR("ownerStart"), &made.owner_start, err) ||
+            !read_since(doc, &made, err))
             return false;
     }
     *spec = made;

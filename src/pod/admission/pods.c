@@ -382,6 +382,8 @@ static bool load_row(void *ctx, const struct dv_store_row *row, struct dv_err *e
     pod = dv_pod_new(pods, arena, &spec);
     pod->row = text;
     pod->state = DV_POD_ADMITTED;
+    if (spec.since_ms > 0)
+        pod->since_wall_ns = spec.since_ms * DV_NS_PER_MS;
     pod->was_admitted = true;
     /* without a mark it may be that a container was started, and the pod gets its grace period */
     pod->may_run = !dv_pod_marks_has(pods->marks, spec.ref.uid);

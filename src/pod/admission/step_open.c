@@ -1,8 +1,10 @@
 /* step_open.c - the first step of an operation: is there such a pod, and is nothing else under way
  * for it? */
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "loop/loop.h"
 #include "pod/admission/admission.h"
 #include "pod/admission/owner.h"
 #include "pod/admission/pod_marks.h"
@@ -47,6 +49,8 @@ static bool open_pod(struct dv_pod_admission *admission, struct dv_err *err)
         spec->ref.uid = dv_str_copy(old ? old->spec.ref.uid : dv_random_uuid(uid), input->arena);
     if (spec->object)
         spec->object->metadata.uid = spec->ref.uid;
+    spec->since_ms =
+        old ? old->spec.since_ms : dv_clock_wall_ns(dv_loop_clock(pods->loop)) / DV_NS_PER_MS;
     admission->priv.old = old;
     pod = dv_pod_new(pods, input->arena, spec);
     pod->state = DV_POD_ADMITTING;

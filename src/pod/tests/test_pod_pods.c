@@ -48,15 +48,22 @@ static void a_pod_is_admitted_and_released(void **state)
 
 static void what_was_admitted_is_there_after_a_restart_and_nothing_else(void **state)
 {
+    const struct dv_pod_ref ref = {.name = DV_STR("p1")};
     struct host *host = *state;
+    struct dv_pod_view before;
+    struct dv_pod_view view;
     struct asked asked;
 
     host_reopen_on_disk(host);
     assert_int_equal(host_admit(host, &asked, "p0", "1"), DV_OK);
     assert_int_equal(host_admit(host, &asked, "p1", "1"), DV_OK);
     assert_int_equal(host_release(host, &asked, "p0"), DV_OK);
+    assert_true(dv_pods_find(host->pods, &ref, &before));
+    rig_advance(&host->rig, RETRY_MS);
     host_reopen_on_disk(host);
     host_check(host, "p1=g1 ");
+    assert_true(dv_pods_find(host->pods, &ref, &view));
+    assert_int_equal(view.since_wall_ns, before.since_wall_ns); /* it has had it all the time */
     assert_int_equal(host_admit(host, &asked, "p2", "3"), DV_OK);
     assert_true(asked.is_admitted); /* p0 left nothing behind */
     host_check(host, "p1=g1 p2=g0,g2,g3 ");
