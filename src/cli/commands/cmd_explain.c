@@ -61,22 +61,6 @@ static bool find_nodes(const struct dv_cli *cli, const struct dv_cli_world *worl
            dv_cli_world_nodes(world, cli->node.n ? cli->node : subject->node, nodes, err);
 }
 
-/* What the pod waits for besides its claims: that comes first, because devices cannot help it.
- * False: nothing. */
-static bool explains_the_pod(struct dv_cli *cli, struct dv_cli_world *world,
-                             const struct dv_cli_target *target, struct dv_buf *buf)
-{
-    const struct dv_api_pod *pod =
-        dv_cli_world_find(world, DV_KIND_POD, world->namespace, target->name);
-    struct dv_cli_wait wait;
-
-    if (!dv_cli_waits_of_pod(world, pod, &wait) || wait.is_ok)
-        return false;
-    dv_buf_printf(buf, "pod %s waits: %s\n", dv_cli_plain(wait.subject, cli->arena),
-                  dv_cli_plain(wait.why, cli->arena));
-    return true;
-}
-
 /* What is to be said of a pod that waits for nothing any more; empty: it is neither over nor about
  * to go. */
 static dv_str tell_end(struct dv_cli *cli, const struct dv_api_pod *pod)
@@ -98,21 +82,25 @@ static dv_str tell_end(struct dv_cli *cli, const struct dv_api_pod *pod)
                          status->message.n > 0 ? ": " : "", DV_FMT(status->message));
 }
 
-/* Explains a pod that is over, or goes. False: it is not. */
-static bool explains_the_end(struct dv_cli *cli, struct dv_cli_world *world,
-                             const struct dv_cli_target *target, struct dv_buf *buf,
-                             enum dv_exit *exit)
+/* What is to be said of the pod besides its claims: that comes first, because devices cannot help
+ * it. Empty: nothing; *exit is set otherwise. */
+static dv_str tell_pod(struct dv_cli *cli, struct dv_cli_world *world,
+                       const struct dv_cli_target *target, enum dv_exit *exit)
 {
     const struct dv_api_pod *pod =
         dv_cli_world_find(world, DV_KIND_POD, world->namespace, target->name);
     dv_str end = tell_end(cli, pod);
+    struct dv_cli_wait wait;
 
-    if (end.n == 0)
-        return false;
-    dv_buf_printf(buf, "pod %s/%s %s\n", dv_cli_plain(pod->metadata.namespace, cli->arena),
-                  dv_cli_plain(pod->metadata.name, cli->arena), dv_cli_plain(end, cli->arena));
-    *exit = dv_str_eq(pod->status.phase, DV_STR("Failed")) ? DV_EXIT_REFUSED : DV_EXIT_OK;
-    return true;
+    *exit = DV_EXIT_REFUSED;
+    if (end.n > 0) {
+        if (!dv_str_eq(pod->status.phase, DV_STR("Failed")))
+            *exit = DV_EXIT_OK;
+        return end;
+    }
+    if (!dv_cli_waits_of_pod(world, pod, &wait) || wait.is_ok)
+        return DV_STR_NONE;
+    return dv_str_printf(cli->arena, "waits: %.*s", DV_FMT(wait.why));
 }
 
 /* Tells all that waits. */
@@ -144,8 +132,9 @@ static enum dv_exit explain_one(struct dv_cli *cli, struct dv_cli_world *world,
         .is_all = cli->is_all,
         .has_headers = cli->has_headers,
     };
+    enum dv_exit exit = DV_EXIT_OK;
+    dv_str pod = DV_STR_NONE;
     struct dv_err err;
-    enum dv_exit exit;
     bool ok;
 
     if (!dv_cli_explain_subject_find(world, target->kind->id, world->namespace, target->name,
@@ -153,16 +142,20 @@ static enum dv_exit explain_one(struct dv_cli *cli, struct dv_cli_world *world,
         !find_nodes(cli, world, &subject, &nodes, &err))
         return dv_cli_complain("%s", err.msg);
     question->is_settled = subject.pending.n == 0 && subject.obstacles.n == 0;
-    if (!doc && target->kind->id == DV_KIND_POD &&
-        explains_the_end(cli, world, target, buf, &exit)) {
-        question->is_settled = true;
+    if (target->kind->id == DV_KIND_POD)
+        pod = tell_pod(cli, world, target, &exit);
+    if (!doc && pod.n > 0) {
+        dv_buf_printf(buf, "%s %s\n", dv_cli_plain(subject.what, cli->arena),
+                      dv_cli_plain(pod, cli->arena));
         return exit;
     }
-    if (!doc && target->kind->id == DV_KIND_POD && explains_the_pod(cli, world, target, buf))
-        return DV_EXIT_REFUSED;
     explain.inventory = dv_cli_world_inventory(world);
     ok = doc ? dv_cli_explain_data(&explain, doc) : dv_cli_explain_print(&explain, buf);
     dv_inventory_free(explain.inventory);
+    if (doc)
+        dv_json_set(*doc, DV_STR("pod"), dv_json_new_str(pod, cli->arena), cli->arena);
+    if (pod.n > 0)
+        return exit;
     return ok ? DV_EXIT_OK : DV_EXIT_REFUSED;
 }
 

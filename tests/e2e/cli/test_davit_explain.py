@@ -210,6 +210,8 @@ def test_pods_that_are_over(offline, status, code, says):
     pod = f"{POD}  nodeName: n1\n{status}\n".replace("CLAIMS", "").replace("POD", "p")
     done = offline.run("explain", "pod", "p", "-n", "ml", "-f", DUMP, "-f", "-", stdin=pod)
     assert (done.returncode, done.stdout) == (code, says), done
+    done = offline.run("explain", "pod", "p", "-n", "ml", "-f", DUMP, "-f", "-", "-o", "json", stdin=pod)
+    assert (done.returncode, f"pod ml/p {json.loads(done.stdout)['pod']}\n") == (code, says), done
     done = offline.run("explain", "pod", "p", "-n", "ml", "-f", DUMP, "-f", "-",
                        stdin=pod.replace("{name: p,", "{name: p, deletionTimestamp: '2026-01-01T00:00:00Z',"))
     assert done.stdout == "pod ml/p is being deleted; davit describe pod p -n ml has the events\n", done
