@@ -38,7 +38,7 @@ function shownNode() {
 function drawHeader(shown) {
   const { node } = model;
   const isOwn = shown === node.node_name;
-  const facts = isOwn ? [["davitd", node.version], ["up", age(node.started_at_ms)], ["resources", node.n_resources],
+  const facts = isOwn ? [["davitd", node.version], ["up", age(node.started_at_ms)], ["resources", model.countResources()],
     ["pods", model.nodePods().length], ["plugins", node.plugins.length]] : [["davitd", node.version], ["on", node.node_name]];
   const title = shown === ALL ? "All nodes" : shown;
   document.title = `${title} · davit`;

@@ -124,6 +124,11 @@ export class Model {
     return (this.node.pods ?? []).filter((status) => !status.lease);
   }
 
+  /** Those of plugins and the drivers, as davit status counts them. */
+  countResources() {
+    return (this.node.resources ?? []).length + new Set((this.node.pools ?? []).map((pool) => pool.driver)).size;
+  }
+
   /** The names of all nodes, this one first. */
   nodeNames() {
     const own = this.node.node_name;
@@ -141,6 +146,13 @@ export class Model {
     const ready = (node?.status?.conditions ?? []).find((condition) => condition.type === "Ready");
     if (ready && ready.status !== "True") return ready.message || ready.reason || "not ready";
     return node?.spec?.unschedulable ? "cordoned: no new pods" : "";
+  }
+
+  /** "ready", "not ready", or "unknown": nobody has said. */
+  readiness(name) {
+    const ready = (this.nodeObject(name)?.status?.conditions ?? []).find((condition) => condition.type === "Ready");
+    if (!ready && name !== this.node.node_name) return "unknown";
+    return this.isReady(name) ? "ready" : "not ready";
   }
 
   isReady(name) {

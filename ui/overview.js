@@ -72,11 +72,11 @@ export class Overview {
 
   #fill(card, devices) {
     const trouble = this.model.nodeTrouble(card.name);
-    const now = JSON.stringify([trouble, devices.map(({ use, fault }) => use[0] + fault[0])]);
+    const now = JSON.stringify([trouble, this.model.readiness(card.name), devices.map(({ use, fault }) => use[0] + fault[0])]);
     if (now === card.before) return;
     card.before = now;
     card.counts.textContent = countsText(countsOf(devices));
-    card.state.replaceChildren(word(this.model.isReady(card.name) ? "ready" : "not ready"));
+    card.state.replaceChildren(word(this.model.readiness(card.name)));
     card.trouble.textContent = trouble;
     card.trouble.hidden = !trouble;
     card.map.hidden = !devices.length;

@@ -30,7 +30,7 @@ export function clock(at) {
 /** How a word that says how something is looks; "" for most. */
 export function tone(word) {
   if (/^(Running|Succeeded|prepared|admitted|running|registered|Healthy|Normal|there|allocated|held|ready)$/.test(word)) return "good";
-  if (/^(Pending|pending|waiting|wanted|preparing|unpreparing|terminating|admitting|taking|starting|pulling|ending|connecting|registering|retrying|releasing|Unknown)$/.test(word)) return "warn";
+  if (/^(Pending|pending|waiting|wanted|preparing|unpreparing|terminating|admitting|taking|starting|pulling|ending|connecting|registering|retrying|releasing|[Uu]nknown)$/.test(word)) return "warn";
   if (/^(Failed|failing|gone|removed|Unhealthy|Warning|refused|not ready)$/.test(word)) return "bad";
   return "";
 }

@@ -59,6 +59,12 @@ def test_a_fleet_is_a_map(node, api, browser, tmp_path):
     browser.tell("settle")
     look(browser, "fleet-390-dark", tmp_path)
 
+    # A node that nobody has told anything of is not said to be ready.
+    api.must("POST", "/api/v1/nodes", {"metadata": {"name": "n4"}})
+    browser.until("[...document.querySelectorAll('#overview .node')].some("
+                  "(card) => card.innerText.includes('n4') && card.innerText.includes('unknown'))")
+    api.must("DELETE", "/api/v1/nodes/n4")
+
     # One of them, by its card and by the switch; and back.
     browser.tell("click", selector="#overview a[href='#node=n2']")
     browser.until_text("#node", "n2")
