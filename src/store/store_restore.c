@@ -66,10 +66,20 @@ static bool set_note(const char *path, const char *set_aside, struct dv_err *err
     return is_ok;
 }
 
+/* What is wrong with the copy was wrong before: the file that was given is named. */
+static bool check_copy(const char *from, const char *copy, struct dv_err *err)
+{
+    struct dv_err found;
+
+    if (dv_store_check_file(copy, &found))
+        return true;
+    return dv_fail(err, found.code, "%s cannot be restored: %s", from, found.msg);
+}
+
 static bool restore(const struct dv_store_files *files, const char *from, const char *former,
                     struct dv_arena *arena, struct dv_err *err)
 {
-    if (copy_bytes(from, files->tmp, arena, err) && dv_store_check_file(files->tmp, err) &&
+    if (copy_bytes(from, files->tmp, arena, err) && check_copy(from, files->tmp, err) &&
         set_note(files->tmp, former, err))
         return dv_store_files_take_tmp(files, former, err) && set_note(files->path, NULL, err);
     (void)unlink(files->tmp); /* the copy alone: nothing else was changed yet */
