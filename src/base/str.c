@@ -11,6 +11,9 @@
 #include "base/arena.h"
 #include "base/num.h"
 
+/* The most mistakes that are made in one word. */
+#define TYPOS_MAX 2u
+
 int dv_str_fmt_len(dv_str s)
 {
     return s.n > INT_MAX ? INT_MAX : (int)s.n;
@@ -255,24 +258,31 @@ dv_str dv_str_printf(struct dv_arena *arena, const char *fmt, ...)
 
 size_t dv_str_distance(dv_str a, dv_str b)
 {
-    size_t row[48]; /* longer words are compared as far as this */
-    size_t n = dv_size_min(b.n, DV_COUNT(row) - 1);
+    size_t rows[3][48] = {0}; /* longer words are compared as far as this */
+    size_t n = dv_size_min(b.n, DV_COUNT(rows[0]) - 1);
+    size_t *row = rows[0];
 
     for (size_t k = 0; k <= n; k++)
         row[k] = k;
     for (size_t i = 0; i < a.n; i++) {
-        size_t diagonal = row[0];
+        const size_t *above = row;
+        const size_t *before = rows[(i + 2) % 3]; /* two above */
 
+        row = rows[(i + 1) % 3];
         row[0] = i + 1;
         for (size_t k = 0; k < n; k++) {
-            size_t next =
-                dv_size_min(dv_size_min(row[k], row[k + 1]) + 1, diagonal + (a.p[i] != b.p[k]));
-
-            diagonal = row[k + 1];
-            row[k + 1] = next;
+            row[k + 1] =
+                dv_size_min(dv_size_min(row[k], above[k + 1]) + 1, above[k] + (a.p[i] != b.p[k]));
+            if (i > 0 && k > 0 && a.p[i] == b.p[k - 1] && a.p[i - 1] == b.p[k])
+                row[k + 1] = dv_size_min(row[k + 1], before[k - 1] + 1);
         }
     }
     return row[n];
+}
+
+size_t dv_str_distance_max(dv_str word)
+{
+    return dv_size_min((word.n + 1) / 2, TYPOS_MAX + 1);
 }
 
 dv_str dv_str_concat(const dv_str *texts, size_t n, struct dv_arena *arena)

@@ -69,8 +69,12 @@ size_t dv_str_find_char(dv_str s, char c);
  * *rest is used up: a text without a separator gives one piece, "a," gives "a" and "". Start with
  * rest->p not NULL. */
 bool dv_str_split(dv_str *rest, char separator, dv_str *piece);
-/* How many single changes make one word the other: letters added, left out or replaced. */
+/* How many single changes make one word the other: letters added, left out, replaced, or swapped
+ * with the next. */
 size_t dv_str_distance(dv_str a, dv_str b);
+/* The distance from which on a word is not this one mistyped: with half of it changed, a short word
+ * becomes anything. */
+size_t dv_str_distance_max(dv_str word);
 dv_str dv_str_trim(dv_str s);  /* spaces, tabs, CR, LF at both ends */
 bool dv_str_is_utf8(dv_str s); /* as RFC 3629: no surrogates, nothing overlong */
 /* Bytes of the character that s begins with; 0 when it is empty or not UTF-8 there. */

@@ -316,9 +316,6 @@ const char *dv_cli_colour_of(const char *cell);
 void dv_cli_complete(const dv_str *words, size_t n_words, struct dv_arena *arena,
                      struct dv_buf *buf);
 
-/* A distance (dv_str_distance) from which on it is no typing mistake. */
-#define DV_DISTANCE_MAX 3u
-
 /* ---- the verbs ---- */
 
 enum dv_exit dv_cmd_get(struct dv_cli *cli);

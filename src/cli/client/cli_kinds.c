@@ -87,9 +87,7 @@ static void look_at(dv_str word, dv_str name, dv_str *nearest, size_t *best)
 {
     size_t distance = dv_str_distance(word, name);
 
-    /* A guess is offered only when less than half of the word changes: with two changes a short
-     * word becomes anything. */
-    if (distance < *best && distance * 2 < name.n) {
+    if (distance < *best) {
         *best = distance;
         *nearest = name;
     }
@@ -100,7 +98,7 @@ dv_str dv_cli_kind_suggest(dv_str word)
     char lower[WORD_BYTES_MAX];
     dv_str given = dv_str_slice(word, 0, dv_str_find_char(word, '.'));
     dv_str nearest = DV_STR_NONE;
-    size_t best = DV_DISTANCE_MAX;
+    size_t best = dv_str_distance_max(given);
 
     if (given.n > sizeof(lower))
         return DV_STR_NONE;

@@ -30,7 +30,7 @@ int dv_cli_verb_place(const struct dv_cli *cli, int argc, char *const *argv)
 const struct dv_cli_verb *dv_cli_verb_find(const char *name)
 {
     const struct dv_cli_verb *nearest = NULL;
-    size_t best = DV_DISTANCE_MAX;
+    size_t best = dv_str_distance_max(dv_str_from_c(name));
 
     for (size_t i = 0; i < dv_n_verbs; i++) {
         size_t d = dv_str_distance(dv_str_from_c(name), dv_str_from_c(dv_verbs[i].name));

@@ -128,7 +128,9 @@ enum dv_exit dv_cmd_verify(struct dv_cli *cli)
     if (cli->n_words > 0 && dv_str_eq(cli->words[0], DV_STR("explain")))
         return explain(cli);
     if (cli->n_words != 1 || !dv_verify_kind_find(cli->words[0], &options.kind))
-        return dv_cli_complain_usage("verify", "it needs device-plugin, dra or explain CASE");
+        return dv_cli_complain_usage(
+            "verify", cli->n_words > 1 ? "the driver is named by --exec COMMAND, or --attach DIR"
+                                       : "it needs device-plugin, dra or explain CASE");
     if (cli->lists)
         return list(&options);
     if (options.kind == DV_VERIFY_DEVICE_PLUGIN &&

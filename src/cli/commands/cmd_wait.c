@@ -56,6 +56,20 @@ static bool read_goal(dv_str text, struct goal *goal, struct dv_err *err)
                    "--for takes delete, condition=TYPE[=STATUS] or jsonpath={PATH}[=VALUE]");
 }
 
+/* What has not come: "condition Ready is not True". */
+static const char *goal_text(const struct goal *goal, struct dv_arena *arena)
+{
+    dv_str text =
+        goal->condition.n > 0 ? dv_str_printf(arena, "condition %.*s is not %.*s",
+                                              DV_FMT(goal->condition), DV_FMT(goal->value))
+        : goal->is_gone       ? DV_STR("it is not gone")
+        : goal->value.n > 0
+            ? dv_str_printf(arena, "%.*s is not %.*s", DV_FMT(goal->template), DV_FMT(goal->value))
+            : dv_str_printf(arena, "there is no %.*s", DV_FMT(goal->template));
+
+    return dv_cli_plain(text, arena);
+}
+
 static bool has_condition(const struct goal *goal, const struct dv_json *doc)
 {
     const struct dv_json *conditions =
@@ -175,9 +189,9 @@ static enum dv_exit wait(struct dv_cli_api *api, const struct dv_cli_targets *ta
     if (seen.has_failed)
         return DV_EXIT_FAILED; /* it is told */
     if (seen.n_left > 0)
-        return dv_cli_complain("%.*s%s is not so within the time; davit explain and describe "
-                               "may say why",
-                               DV_FMT(seen.first), seen.n_left > 1 ? " and others" : "");
+        return dv_cli_complain("%.*s%s: %s within the time; davit explain and describe may say why",
+                               DV_FMT(seen.first), seen.n_left > 1 ? " and others" : "",
+                               goal_text(goal, cli->arena));
     (void)puts(goal->is_gone ? "gone" : "condition met");
     return DV_EXIT_OK;
 }

@@ -38,9 +38,6 @@ static bool print_words(struct dv_cli *cli, const struct dv_engine_grant *grant,
     dv_buf_init(&text, TEXT_BYTES_MAX);
     if (!dv_engine_parse(words, DV_COUNT(words), DV_STR(""), &command, err))
         return false;
-    if (command.kind == DV_ENGINE_PLAIN || command.kind == DV_ENGINE_SYSTEMD_RUN)
-        return dv_fail(err, DV_INVALID_ARGUMENT,
-                       "--as takes podman, docker, nerdctl or runc, and not %.*s", DV_FMT(cli->as));
     if (!dv_engine_plan(&command, &facts, grant, &settings, cli->arena, &plan, err))
         return false;
     dv_engine_print_words(plan.words + N_BEFORE, plan.n_words - N_AROUND, &text);
@@ -65,6 +62,16 @@ static bool print_config(struct dv_cli *cli, const struct dv_engine_grant *grant
     if (config)
         dv_cli_print_json(cli, config, &style);
     return config != NULL;
+}
+
+bool dv_cli_check_as(const struct dv_cli *cli)
+{
+    static const char *const engines[] = {"podman", "docker", "nerdctl", "runc"};
+
+    for (size_t i = 0; i < DV_COUNT(engines); i++)
+        if (dv_str_eq(cli->as, dv_str_from_c(engines[i])))
+            return true;
+    return false;
 }
 
 enum dv_exit dv_cli_print_options_as(struct dv_cli *cli,

@@ -17,7 +17,7 @@ static void obstruct(struct dv_cli_explain_subject *subject, dv_str text, struct
 static dv_str similar_class(const struct dv_cli_world *world, dv_str name)
 {
     const struct dv_cli_things *classes = &world->of[DV_KIND_CLASS];
-    size_t best = DV_DISTANCE_MAX;
+    size_t best = dv_str_distance_max(name);
     dv_str similar = DV_STR_NONE;
 
     for (size_t i = 0; i < classes->n; i++) {

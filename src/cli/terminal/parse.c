@@ -35,6 +35,18 @@ static bool fail(struct reading *reading, const struct dv_option_row *option, co
                    option->value ? option->value : "");
 }
 
+/* The option takes no such value; "[=true|false]" is what may be left out. */
+static bool fail_value(struct reading *reading, const struct dv_option_row *option, dv_str value)
+{
+    dv_str takes = dv_str_from_c(option->value);
+
+    if (dv_str_starts_with(takes, DV_STR("[=")))
+        takes = dv_str_slice(takes, 2, takes.n - 1);
+    return dv_fail(reading->err, DV_INVALID_ARGUMENT, "%s%.*s takes %.*s, and not \"%.*s\"",
+                   option->letter ? "-" : "--", option->letter ? 1 : (int)strlen(option->name),
+                   option->letter ? &option->letter : option->name, DV_FMT(takes), DV_FMT(value));
+}
+
 /* `value` is what stood in the same word; has_value: there was something. */
 static bool set(struct reading *reading, const struct dv_option_row *option, bool has_value,
                 dv_str value)
@@ -52,14 +64,14 @@ static bool set(struct reading *reading, const struct dv_option_row *option, boo
         ok = option->set(reading->cli, value);
     else
         ok = memcpy((char *)reading->cli + option->at, &value, sizeof(value)) != NULL;
-    return ok || fail(reading, option, "needs a value: ");
+    return ok || fail_value(reading, option, value);
 }
 
 static bool refuse(struct reading *reading, dv_str word)
 {
     dv_str name = dv_str_slice(word, 2, dv_str_find_char(word, '='));
     const char *nearest = NULL;
-    size_t best = DV_DISTANCE_MAX;
+    size_t best = dv_str_distance_max(name);
     struct dv_cli_option option;
 
     for (size_t i = 0; name.n > 2 && dv_cli_option_get(reading->verb, i, &option); i++) {

@@ -144,7 +144,7 @@ static void durations_have_units(void **state)
         if (!error)
             assert_int_equal(cli.timeout_ms, cases[i].ms);
         else
-            assert_string_equal(error, "--timeout needs a value: SECONDS");
+            assert_true(strncmp(error, "--timeout takes SECONDS, and not ", 33) == 0);
     }
 }
 
@@ -155,34 +155,34 @@ static void mistakes_are_named(void **state)
         const char *words[24];
         const char *message;
     } cases[] = {
-        {&get,     {"--colour"},                                                                "it has no option --colour"                                },
-        {&get,     {"--colour=red"},                                                            "it has no option --colour=red"                            },
-        {&get,     {"-x"},                                                                      "it has no option -x"                                      },
-        {&get,     {"-Ax"},                                                                     "it has no option -Ax"                                     },
-        {&get,     {"--outptu", "yaml"},                                                        "it has no option --outptu; did you mean --output?"        },
-        {&get,     {"--namespce=ml"},                                                           "it has no option --namespce=ml; did you mean --namespace?"},
-        {&get,     {"--A"},                                                                     "it has no option --A"                                     },
-        {&get,     {"-namespace"},                                                              NULL                                                       },
-        {&get,     {"--socket", "x"},                                                           "it has no option --socket"                                },
-        {&get,     {"-f", "x"},                                                                 "it has no option -f"                                      },
-        {&admit,   {"--kubeconfig", "x"},                                                       "it has no option --kubeconfig"                            },
-        {&get,     {"-o"},                                                                      "-o needs a value: wide|json|yaml|name|jsonpath=TEMPLATE"  },
-        {&get,     {"-o", "xml"},                                                               "-o needs a value: wide|json|yaml|name|jsonpath=TEMPLATE"  },
-        {&get,     {"-n", ""},                                                                  "-n needs a value: NAMESPACE"                              },
-        {&get,     {"--namespace="},                                                            "-n needs a value: NAMESPACE"                              },
-        {&admit,   {"-o", "xml"},                                                               "-o needs a value: wide|json|yaml|name|jsonpath=TEMPLATE"  },
-        {&get,     {"--no-headers=no"},                                                         "--no-headers takes no value"                              },
-        {&get,     {"-A=true"},                                                                 "-A takes no value"                                        },
-        {&removal, {"--wait=maybe"},                                                            "--wait needs a value: [=true|false]"                      },
-        {&removal, {"--wait="},                                                                 "--wait needs a value: [=true|false]"                      },
-        {&removal, {"--dry-run=client"},                                                        "--dry-run needs a value: [=server|none]"                  },
-        {&removal, {"--grace-period", "-1"},                                                    "--grace-period needs a value: SECONDS"                    },
+        {&get,     {"--colour"},                                                                "it has no option --colour"                                      },
+        {&get,     {"--colour=red"},                                                            "it has no option --colour=red"                                  },
+        {&get,     {"-x"},                                                                      "it has no option -x"                                            },
+        {&get,     {"-Ax"},                                                                     "it has no option -Ax"                                           },
+        {&get,     {"--outptu", "yaml"},                                                        "it has no option --outptu; did you mean --output?"              },
+        {&get,     {"--namespce=ml"},                                                           "it has no option --namespce=ml; did you mean --namespace?"      },
+        {&get,     {"--A"},                                                                     "it has no option --A"                                           },
+        {&get,     {"-namespace"},                                                              NULL                                                             },
+        {&get,     {"--socket", "x"},                                                           "it has no option --socket"                                      },
+        {&get,     {"-f", "x"},                                                                 "it has no option -f"                                            },
+        {&admit,   {"--kubeconfig", "x"},                                                       "it has no option --kubeconfig"                                  },
+        {&get,     {"-o"},                                                                      "-o needs a value: wide|json|yaml|name|jsonpath=TEMPLATE"        },
+        {&get,     {"-o", "xml"},                                                               "-o takes wide|json|yaml|name|jsonpath=TEMPLATE, and not \"xml\""},
+        {&get,     {"-n", ""},                                                                  "-n needs a value: NAMESPACE"                                    },
+        {&get,     {"--namespace="},                                                            "-n needs a value: NAMESPACE"                                    },
+        {&admit,   {"-o", "xml"},                                                               "-o takes wide|json|yaml|name|jsonpath=TEMPLATE, and not \"xml\""},
+        {&get,     {"--no-headers=no"},                                                         "--no-headers takes no value"                                    },
+        {&get,     {"-A=true"},                                                                 "-A takes no value"                                              },
+        {&removal, {"--wait=maybe"},                                                            "--wait takes true|false, and not \"maybe\""                     },
+        {&removal, {"--wait="},                                                                 "--wait needs a value: [=true|false]"                            },
+        {&removal, {"--dry-run=client"},                                                        "--dry-run takes server|none, and not \"client\""                },
+        {&removal, {"--grace-period", "-1"},                                                    "--grace-period takes SECONDS, and not \"-1\""                   },
         {&admit,
          {"1", "2", "3", "4", "5", "6", "7", "8", "9", "0", "1", "2", "3", "4", "5", "6", "7"},
-         "too many words"                                                                                                                                  },
+         "too many words"                                                                                                                                        },
         {&get,
          {"1", "2", "3", "4", "5", "6", "7", "8", "9", "0", "1", "2", "3", "4", "5", "6", "7"},
-         NULL                                                                                                                                              },
+         NULL                                                                                                                                                    },
     };
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
 

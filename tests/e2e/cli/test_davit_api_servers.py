@@ -376,7 +376,7 @@ def test_every_verb_explains_itself(davit, verb):
         (["get", "pods", "-A", "-n", "x"], "-n and -A exclude each other"),
         (["get", "pods,claims", "-w"], "one kind, or one object, can be watched"),
         (["watch", "pods", "a", "b"], "one kind, or one object, can be watched"),
-        (["get", "pods", "-o", "xml"], "-o needs a value: wide|json|yaml|name"),
+        (["get", "pods", "-o", "xml"], "-o takes wide|json|yaml|name"),
         (["describe"], "name a kind"),
         (["apply"], "name files or folders with -f"),
         (["apply", "x.yaml"], "name files or folders with -f"),

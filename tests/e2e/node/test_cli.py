@@ -196,7 +196,7 @@ def test_options_in_the_words_of_engines(node, gpus):
         assert any(word.endswith(f"{device}:{device}:rw") or device in word for word in words), words
         assert any("DEVICES_GPU" in word for word in words) and "IMAGE" not in words, words
     done = node.davit("options", "one", "--as", "lxc")
-    assert done.returncode == 1 and "lxc" in done.stderr
+    assert done.returncode == 2 and "--as takes podman, docker, nerdctl or runc, and not lxc" in done.stderr
     assert node.admit(pod("two", ("main", {GPU: 1}), ("log", {}))).admitted
     done = node.davit("options", "two")
     assert done.returncode == 1 and "name one of the pod's containers: main, log" in done.stderr
@@ -386,6 +386,8 @@ def test_a_mistyped_verb_is_guessed(mistyped, meant):
         done = run_davit(*words)
         assert done.returncode == 2
         assert f'no verb "{mistyped}"; did you mean {meant}?' in done.stderr
+    done = run_davit("foo")  # a short word that has little of any verb
+    assert done.returncode == 2 and 'no verb "foo"; davit help lists them' in done.stderr
 
 
 def test_a_verb_far_from_all_is_not_guessed():
@@ -398,10 +400,11 @@ def test_a_verb_far_from_all_is_not_guessed():
     [
         (["devices", "--colour"], "it has no option --colour"),
         (["devices", "-f", "x"], "it has no option -f"),
+        (["verify", "device-plugin", "/x"], "the driver is named by --exec COMMAND, or --attach DIR"),
         (["devices", "-o"], "-o needs a value: wide|json|yaml|name|jsonpath=TEMPLATE"),
-        (["devices", "-o", "xml"], "-o needs a value: wide|json|yaml|name|jsonpath=TEMPLATE"),
-        (["devices", "--timeout", "never"], "--timeout needs a value: SECONDS"),
-        (["devices", "--timeout=0"], "--timeout needs a value: SECONDS"),
+        (["devices", "-o", "xml"], "-o takes wide|json|yaml|name|jsonpath=TEMPLATE, and not \"xml\""),
+        (["devices", "--timeout", "never"], "--timeout takes SECONDS, and not \"never\""),
+        (["devices", "--timeout=0"], "--timeout takes SECONDS, and not \"0\""),
         (["devices", "--no-headers=no"], "--no-headers takes no value"),
         (["plugins", "x"], "it takes no words"),
         (["status", "x"], "it takes no words"),

@@ -171,7 +171,7 @@ def test_davit_logs(node):
             ([], 2, "it needs one pod"),
             (["claim/p"], 2, "it needs one pod"),
             (["p", "-c", "main", "--all-containers"], 2, "exclude each other"),
-            (["p", "--since", "x"], 2, "--since needs a value: DURATION")]:
+            (["p", "--since", "x"], 2, "--since takes DURATION, and not \"x\"")]:
         done = run_davit("logs", *words, *where)
         assert done.returncode == status and said in done.stderr, done
 

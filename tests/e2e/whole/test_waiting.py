@@ -18,7 +18,7 @@ def test_waiting_for_a_condition_a_value_and_an_end(node, driver):
     api.must("POST", CLAIMS, claim("c1"))
     done = wait(node, "claim/c1", "--for", "jsonpath={.status.allocation}", "--timeout", "1")
     # A file gets no line of what is over in seconds, a terminal has one that is gone in the end.
-    assert done.returncode == 1 and done.stderr.startswith("davit: resourceclaim/c1 is not so within the time"), done
+    assert done.returncode == 1 and done.stderr.startswith("davit: resourceclaim/c1: ") and " within the time; davit explain" in done.stderr, done
     shown = run_on_terminal(["wait", "claim/c1", "--for", "jsonpath={.status.allocation}", "--timeout", "1",
                              "--kubeconfig", node.kubeconfig])
     assert "jsonpath={.status.allocation} ... 0 of 1 (resourceclaim/c1)" in shown, shown
