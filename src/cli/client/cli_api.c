@@ -1,6 +1,7 @@
 /* cli_api.c - requests to the API server: each on our loop, until its answer is there. */
 #include "cli/client/cli_api.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -47,6 +48,7 @@ bool dv_cli_api_find(const struct dv_cli *cli, const char *environment, dv_str *
 {
     dv_str own = dv_str_printf(cli->arena, "%.*s/admin.kubeconfig", DV_FMT(cli->state_dir));
     dv_str rest = dv_str_from_c(environment);
+    bool is_hidden = false;
     dv_str at;
 
     if (cli->kubeconfig.n) {
@@ -57,11 +59,19 @@ bool dv_cli_api_find(const struct dv_cli *cli, const char *environment, dv_str *
         *path = own;
         return true;
     }
-    while (dv_str_split(&rest, ':', &at))
+    while (dv_str_split(&rest, ':', &at)) {
         if (at.n && access(dv_str_to_c(at, cli->arena), F_OK) == 0) {
             *path = at;
             return true;
         }
+        is_hidden |= at.n && errno == EACCES;
+    }
+    if (is_hidden)
+        return dv_fail(
+            err, DV_PERMISSION_DENIED,
+            "KUBECONFIG names no file that you may read: %s; use sudo, or a token of your "
+            "own (davit token create --admin NAME)",
+            environment);
     if (environment && environment[0])
         return dv_fail(err, DV_NOT_FOUND, "KUBECONFIG names no file that is there: %s",
                        environment);

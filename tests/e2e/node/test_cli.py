@@ -228,6 +228,13 @@ def test_a_user_without_permission_is_told_what_helps(node):
         check=False)
     assert done.returncode == 4
     assert "is for root alone" in done.stderr or "you are not in the group" in done.stderr, done
+    hidden = os.path.join(node.state_dir, "admin.kubeconfig")  # in a folder that is root's
+    done = subprocess.run(
+        [os.path.join(folder_of("DAVIT_BUILD"), "davit"), "get", "pods"],
+        capture_output=True, text=True, timeout=100, user=65534, group=65534, extra_groups=[],
+        env={**os.environ, "KUBECONFIG": hidden}, check=False)
+    assert done.returncode == 4
+    assert f"KUBECONFIG names no file that you may read: {hidden}" in done.stderr, done
 
 
 def test_admit_from_standard_input_as_yaml_and_json(node, gpus):
