@@ -11,8 +11,9 @@
 #include "base/arena.h"
 #include "base/num.h"
 
-/* The most mistakes that are made in one word. */
+/* The most mistakes that are made in one word; in a short one, one less. */
 #define TYPOS_MAX 2u
+#define SHORT_WORD_MAX 4u
 
 int dv_str_fmt_len(dv_str s)
 {
@@ -282,7 +283,7 @@ size_t dv_str_distance(dv_str a, dv_str b)
 
 size_t dv_str_distance_max(dv_str word)
 {
-    return dv_size_min((word.n + 1) / 2, TYPOS_MAX + 1);
+    return word.n > SHORT_WORD_MAX ? TYPOS_MAX + 1 : dv_size_min(word.n, TYPOS_MAX);
 }
 
 dv_str dv_str_concat(const dv_str *texts, size_t n, struct dv_arena *arena)

@@ -72,7 +72,7 @@ bool dv_str_split(dv_str *rest, char separator, dv_str *piece);
 /* How many single changes make one word the other: letters added, left out, replaced, or swapped
  * with the next. */
 size_t dv_str_distance(dv_str a, dv_str b);
-/* The distance from which on a word is not this one mistyped: with half of it changed, a short word
+/* The distance from which on a word is not this one mistyped: with two changes, a short word
  * becomes anything. */
 size_t dv_str_distance_max(dv_str word);
 dv_str dv_str_trim(dv_str s);  /* spaces, tabs, CR, LF at both ends */
