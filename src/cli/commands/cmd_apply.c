@@ -53,13 +53,16 @@ static const char *outcome(const struct dv_cli *cli,
 
 /* Returns the document with what kubectl notes of what it applied: without it, a later kubectl
  * apply of the same file warns, and would not remove what is left out then. */
-static const struct dv_json *with_last_applied(const struct dv_json *doc, struct dv_arena *arena)
+static const struct dv_json *with_last_applied(const struct dv_json *doc,
+                                               const struct dv_cli_subject *subject,
+                                               struct dv_arena *arena)
 {
     static const struct dv_json_style style = {.sort_keys = true};
     struct dv_json *copy = dv_json_copy(doc, arena);
     struct dv_json *meta = dv_json_get(copy, DV_STR("metadata"));
     struct dv_json *annotations = dv_json_get(meta, DV_STR("annotations"));
     struct dv_json *before = dv_json_get(annotations, DV_STR(LAST_APPLIED));
+    bool has_place = subject->namespace.n > 0 && !dv_json_get(meta, DV_STR("namespace"));
     DV_CLEANUP(dv_buf_fini) struct dv_buf text;
     struct dv_err err;
 
@@ -70,7 +73,11 @@ static const struct dv_json *with_last_applied(const struct dv_json *doc, struct
         annotations = dv_json_new_object(arena);
         dv_json_set(meta, DV_STR("annotations"), annotations, arena);
     }
+    if (has_place) /* kubectl writes it, whether the file has it or not */
+        dv_json_set(meta, DV_STR("namespace"), dv_json_new_str(subject->namespace, arena), arena);
     dv_json_print(copy, &style, &text);
+    if (has_place)
+        dv_json_remove(dv_json_get(meta, DV_STR("namespace")));
     dv_buf_add_char(&text, '\n');
     if (!dv_buf_check(&text, "it", &err))
         return doc; /* too long for an annotation, as with kubectl */
@@ -121,11 +128,20 @@ static bool check(const struct dv_cli_document *document, const struct dv_cli_su
     return true;
 }
 
-/* The field that the server names first, or else `unknown`. */
+/* The field that the server names first, or else `unknown`. Of a patch that has no type it is in
+ * the message alone: "(...): .spec.containers: duplicate entries for key [name="main"]". */
 static dv_str first_field(const struct dv_api_status *failure, dv_str unknown)
 {
-    return failure->details && failure->details->n_causes > 0 ? failure->details->causes[0].field
-                                                              : unknown;
+    const dv_str mark = DV_STR("): .");
+    size_t at = dv_str_find(failure->message, mark);
+    dv_str field;
+
+    if (failure->details && failure->details->n_causes > 0)
+        return failure->details->causes[0].field;
+    if (unknown.n > 0 || at == failure->message.n)
+        return unknown;
+    field = dv_str_slice(failure->message, at + mark.n, failure->message.n);
+    return dv_str_slice(field, 0, dv_str_find(field, DV_STR(": ")));
 }
 
 /* Applies a document. False: the server is gone. */
@@ -155,7 +171,8 @@ static bool apply(struct dv_cli_api *api, const struct dv_cli_document *document
     if (!dv_cli_api_ask(api, &ask, arena, &before))
         return false;
     dv_buf_init(&body, BODY_BYTES_MAX);
-    dv_json_print(may_note(before.doc) ? with_last_applied(document->json, arena) : document->json,
+    dv_json_print(may_note(before.doc) ? with_last_applied(document->json, subject, arena)
+                                       : document->json,
                   NULL, &body);
     ask.method = DV_STR("PATCH");
     ask.content_type = DV_STR("application/apply-patch+yaml");

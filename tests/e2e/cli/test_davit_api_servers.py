@@ -182,6 +182,13 @@ def test_apply_sends_what_server_side_apply_wants(davit, fake):
     assert sent == whole(claim("a"))
     assert {key: json.loads(text) for key, text in note.items()} == {
         LAST_APPLIED: whole(claim("a", annotations={}))}
+    # In the note, as in kubectl's, is the namespace also when the file has none.
+    bare = whole(claim("a"))
+    del bare["metadata"]["namespace"]
+    davit.run("apply", "-f", "-", "--dry-run", "-n", "default", stdin=json.dumps(bare))
+    sent = fake.requests[-1].json
+    note = sent["metadata"].pop("annotations")
+    assert sent == bare and json.loads(note[LAST_APPLIED]) == whole(claim("a", annotations={}))
 
 
 def test_apply_uses_the_version_of_the_file(davit, fake):

@@ -134,6 +134,9 @@ spec:
         "davit: -, document 1: Pod p: line 8, column 31: spec.containers[0].resources.limits.cpu: "), done
     done = real.run("apply", "-f", "-", stdin=pod % "-1")
     assert done.returncode == 1 and done.stderr.startswith("davit: -, document 1, line 8: "), done
+    done = real.run("apply", "-f", "-", stdin=pod % "1" + "  - {name: a, image: j}\n")
+    assert done.returncode == 1 and "duplicate entries" in done.stderr, done
+    assert done.stderr.startswith("davit: -, document 1, line 6: "), done  # where the list begins
 
 
 def test_conflicts_of_managers_are_told_and_forced(full, api_server):
