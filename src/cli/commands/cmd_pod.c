@@ -221,9 +221,8 @@ enum dv_exit dv_cmd_options(struct dv_cli *cli)
     if (!pod_ref(cli, "options", &ref))
         return DV_EXIT_USAGE;
     if (cli->as.n > 0 && !dv_cli_check_as(cli))
-        return dv_cli_complain_usage("options",
-                                     "--as takes podman, docker, nerdctl or runc, and not %.*s",
-                                     DV_FMT(cli->as));
+        return dv_cli_complain_usage(
+            "options", "--as takes podman, docker, nerdctl or runc, and not %.*s", DV_FMT(cli->as));
     request.pod = &ref;
     request.container = dv_str_to_c(cli->container, cli->arena);
     response = dv_cli_call(cli, "/davit.node.v1.Node/ContainerOptions", &request.base,

@@ -1,6 +1,6 @@
 /* pod_row.h - a pod as the store has it:
  *
- *     {"origin": "api", "ownerStart": "4711", "sinceMs": 1767225600000, "pod": {"metadata": {...}, "spec": {...}}}
+ *     {"origin": "api", "ownerStart": "4711", "sinceMs": 1767225600000, "pod": {"spec": {...}}}
  *
  * What davit itself knows of a pod stands beside it, where nobody who writes pods can. Until 0.1
  * rows were the Pod alone, and annotations in it said the rest: they are still read, and `davit
