@@ -25,13 +25,13 @@ static const struct dv_api_pod *value_of(const struct dv_agent_pod *pod)
     return pod->object->value;
 }
 
-/* When the pod was started. What the API was told once stays, since a restart of davitd does not
- * know it any more. */
-static struct dv_time start_of(const struct dv_agent_pod *pod)
+/* When the pod was started: `since_ns`, or what the API was told once, since a restart of davitd
+ * does not know it any more. */
+static struct dv_time start_of(const struct dv_agent_pod *pod, uint64_t since_ns)
 {
     struct dv_time told = value_of(pod)->status.start_time;
 
-    return told.is_set ? told : dv_api_seconds_from_ns(pod->since_ns);
+    return told.is_set ? told : dv_api_seconds_from_ns(since_ns);
 }
 
 /* ---- containers ---- */
@@ -93,7 +93,7 @@ static void fill_bare(const struct dv_agent_pod *pod, enum dv_bare_stage stage,
         .stage = stage,
         .told = told.statuses,
         .n_told = told.n_statuses,
-        .since = start_of(pod),
+        .since = start_of(pod, pod->since_ns),
         .now = dv_api_seconds_from_ns(dv_clock_wall_ns(dv_loop_clock(pod->agent->loop))),
     };
     struct dv_pod_ref ref = {.uid = pod->uid};
@@ -127,6 +127,7 @@ static bool fill(const struct dv_agent_pod *pod, struct dv_arena *arena,
         status->phase = DV_STR("Failed");
         status->reason = dv_str_from_c(pod->reason);
         status->message = dv_str_printf(arena, "Pod was rejected: %s", pod->message);
+        status->start_time = start_of(pod, pod->refused_ns);
         return true;
     case DV_AGENT_RELEASED:
         fill_bare(pod, DV_BARE_RELEASED, arena, status);
@@ -243,13 +244,13 @@ static void take_back(struct dv_json *status, struct dv_arena *arena)
     dv_json_set(status, DV_STR("conditions"), conditions, arena);
 }
 
-/* A pod that runs without us is on this machine all the same. */
+/* A pod that runs without us is on this machine all the same; one that is refused never was. */
 static void add_host_ips(const struct dv_agent_pod *pod, struct dv_arena *arena,
                          struct dv_api_pod_status *status)
 {
     const struct dv_strs *ips = dv_agent_host_ips(pod->agent);
 
-    if (!ips || ips->n == 0)
+    if (!ips || ips->n == 0 || pod->state == DV_AGENT_REFUSED)
         return;
     status->host_ip = ips->v[0];
     status->host_i_ps = DV_NEW_ARRAY(arena, struct dv_api_host_ip, ips->n);

@@ -86,6 +86,7 @@ static void a_pod_that_cannot_be_is_failed_with_reason_and_message(void **state)
                                 dv_str_from_c(cases[i].message)))
             fail_msg("%s: %.*s", cases[i].name,
                      DV_FMT(pod_of(world, cases[i].name)->status.message));
+        assert_true(pod_of(world, cases[i].name)->status.start_time.is_set);
         assert_int_equal(n_events(world, strchr(cases[i].phase, ' ') + 1, &message), 1);
         assert_string_equal(held(world), "");
         delete_pod(world, cases[i].name, -1); /* holds nothing: goes at once */
