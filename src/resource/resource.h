@@ -260,6 +260,10 @@ void dv_object_unref(struct dv_object *object); /* NULL is fine */
 
 /* Whether the pod has ended, well or not: none of its containers runs again. */
 bool dv_pod_is_terminal(const struct dv_api_pod *pod);
+/* Whether the condition Ready is true; `since` (may be NULL) gets from when. */
+bool dv_pod_is_ready(const struct dv_api_pod *pod, struct dv_time *since);
+/* A number, or a share of `total`; what is neither counts as 0. */
+int64_t dv_scaled(const struct dv_int_or_str *value, int64_t total, bool is_rounded_up);
 
 bool dv_meta_has_finalizer(const struct dv_api_object_meta *meta, dv_str finalizer);
 /* The owner that looks after the object; NULL: none does. */

@@ -244,18 +244,3 @@ dv_str dv_template_name(dv_str owner, size_t n_max, dv_str hash, struct dv_arena
         prefix.n--;
     return dv_str_printf(arena, "%.*s-%.*s", DV_FMT(prefix), DV_FMT(hash));
 }
-
-int64_t dv_scaled(const struct dv_int_or_str *value, int64_t total, bool is_rounded_up)
-{
-    dv_str text = value ? value->text : DV_STR_NONE;
-    uint64_t percent;
-
-    if (!value)
-        return 0;
-    if (!value->is_text)
-        return value->number;
-    if (text.n < 2 || text.p[text.n - 1] != '%' ||
-        !dv_str_to_u64(dv_str_slice(text, 0, text.n - 1), &percent) || percent > INT32_MAX)
-        return 0;
-    return (total * (int64_t)percent + (is_rounded_up ? 99 : 0)) / 100;
-}

@@ -108,7 +108,4 @@ dv_str dv_template_hash(const struct dv_api_pod_template_spec *template, const i
  * name at most `n_max` bytes are in it. */
 dv_str dv_template_name(dv_str owner, size_t n_max, dv_str hash, struct dv_arena *arena);
 
-/* A number, or a share of `total`; what is neither counts as 0. */
-int64_t dv_scaled(const struct dv_int_or_str *value, int64_t total, bool is_rounded_up);
-
 #endif

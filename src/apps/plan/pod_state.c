@@ -1,23 +1,7 @@
 #include "apps/plan/pod_state.h"
 
-#include <stddef.h>
-
 #include "base/str.h"
 #include "resource/resource.h"
-
-bool dv_pod_is_ready(const struct dv_api_pod *pod, struct dv_time *since)
-{
-    for (size_t i = 0; i < pod->status.n_conditions; i++) {
-        const struct dv_api_pod_condition *condition = &pod->status.conditions[i];
-
-        if (!dv_str_eq(condition->type, DV_STR("Ready")))
-            continue;
-        if (since)
-            *since = condition->last_transition_time;
-        return dv_str_eq(condition->status, DV_STR("True"));
-    }
-    return false;
-}
 
 bool dv_pod_is_available(const struct dv_api_pod *pod, int64_t min_ready_s, struct dv_time now)
 {

@@ -9,8 +9,6 @@
 
 struct dv_api_pod;
 
-/* Whether the condition Ready is true; `since` (may be NULL) gets from when. */
-bool dv_pod_is_ready(const struct dv_api_pod *pod, struct dv_time *since);
 /* Whether it has been ready for so long. */
 bool dv_pod_is_available(const struct dv_api_pod *pod, int64_t min_ready_s, struct dv_time now);
 /* Whether it has not ended and is not to end. */

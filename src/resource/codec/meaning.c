@@ -1,4 +1,9 @@
 /* meaning.c - what values of the API mean, for all who decide by them. */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/num.h"
 #include "base/str.h"
 #include "resource/resource.h"
 
@@ -6,6 +11,35 @@ bool dv_pod_is_terminal(const struct dv_api_pod *pod)
 {
     return dv_str_eq(pod->status.phase, DV_STR("Succeeded")) ||
            dv_str_eq(pod->status.phase, DV_STR("Failed"));
+}
+
+bool dv_pod_is_ready(const struct dv_api_pod *pod, struct dv_time *since)
+{
+    for (size_t i = 0; i < pod->status.n_conditions; i++) {
+        const struct dv_api_pod_condition *condition = &pod->status.conditions[i];
+
+        if (!dv_str_eq(condition->type, DV_STR("Ready")))
+            continue;
+        if (since)
+            *since = condition->last_transition_time;
+        return dv_str_eq(condition->status, DV_STR("True"));
+    }
+    return false;
+}
+
+int64_t dv_scaled(const struct dv_int_or_str *value, int64_t total, bool is_rounded_up)
+{
+    dv_str text = value ? value->text : DV_STR_NONE;
+    uint64_t percent;
+
+    if (!value)
+        return 0;
+    if (!value->is_text)
+        return value->number;
+    if (text.n < 2 || text.p[text.n - 1] != '%' ||
+        !dv_str_to_u64(dv_str_slice(text, 0, text.n - 1), &percent) || percent > INT32_MAX)
+        return 0;
+    return (total * (int64_t)percent + (is_rounded_up ? 99 : 0)) / 100;
 }
 
 bool dv_meta_has_finalizer(const struct dv_api_object_meta *meta, dv_str finalizer)
