@@ -175,6 +175,7 @@ bool dv_engine_is_packed(const struct dv_kind *kind)
     case DV_KIND_CLAIM:
     case DV_KIND_TEMPLATE:
     case DV_KIND_CONTROLLER_REVISION:
+    case DV_KIND_NETWORK_POLICY:
     case DV_KIND_CUSTOM:
         return true;
     case DV_KIND_NODE: /* the scheduler uses all of these all the time */
@@ -199,6 +200,7 @@ bool dv_engine_is_packed(const struct dv_kind *kind)
     case DV_KIND_CUSTOM_DEFINITION: /* few, and looked at when others change */
     case DV_KIND_VALIDATING_WEBHOOKS:
     case DV_KIND_MUTATING_WEBHOOKS:
+    case DV_KIND_DISRUPTION_BUDGET: /* looked at with every eviction */
     case DV_N_KINDS:
         break;
     }

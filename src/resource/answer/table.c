@@ -608,6 +608,36 @@ static void add_endpoint_slice(struct row *row, const struct dv_object *object)
     add_age(row, slice->metadata.creation_timestamp);
 }
 
+static void add_amount(struct row *row, const struct dv_int_or_str *amount)
+{
+    if (!amount)
+        add_text(row, DV_STR("N/A"));
+    else if (amount->is_text)
+        add_text(row, amount->text);
+    else
+        add_text(row, dv_str_printf(row->arena, "%" PRId64, amount->number));
+}
+
+static void add_budget(struct row *row, const struct dv_object *object)
+{
+    const struct dv_api_pod_disruption_budget *budget = object->value;
+
+    add_text(row, budget->metadata.name);
+    add_amount(row, budget->spec.min_available);
+    add_amount(row, budget->spec.max_unavailable);
+    add_number(row, budget->status.disruptions_allowed);
+    add_age(row, budget->metadata.creation_timestamp);
+}
+
+static void add_network_policy(struct row *row, const struct dv_object *object)
+{
+    const struct dv_api_network_policy *policy = object->value;
+
+    add_text(row, policy->metadata.name);
+    add_or(row, dv_selector_print(&policy->spec.pod_selector, row->arena), NONE);
+    add_age(row, policy->metadata.creation_timestamp);
+}
+
 static void add_definition(struct row *row, const struct dv_object *object)
 {
     DV_CLEANUP(dv_buf_fini) struct dv_buf buf;
@@ -654,6 +684,8 @@ struct dv_json *dv_table_cells(const struct dv_object *object, const struct dv_a
         [DV_KIND_CLUSTER_ROLE] = add_role,
         [DV_KIND_ROLE_BINDING] = add_binding,
         [DV_KIND_CLUSTER_ROLE_BINDING] = add_binding,
+        [DV_KIND_DISRUPTION_BUDGET] = add_budget,
+        [DV_KIND_NETWORK_POLICY] = add_network_policy,
         [DV_KIND_CUSTOM_DEFINITION] = add_definition,
     };
     struct row row = {.cells = dv_json_new_array(arena), .now = now, .arena = arena};

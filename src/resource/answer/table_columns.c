@@ -413,6 +413,20 @@ static const struct dv_column definition_columns[] = {
          0},
 };
 
+static const struct dv_column budget_columns[] = {
+    NAME(0),
+    COLUMN("Min Available", 0, "The minimum number of pods that must be available."),
+    COLUMN("Max Unavailable", 0, "The maximum number of pods that may be unavailable."),
+    {DV_STR_INIT("Allowed Disruptions"), DV_STR_INIT("integer"), DV_STR_INIT(""),
+                                                                                   DV_STR_INIT("Calculated number of pods that may be disrupted at this time."), 0},
+    AGE,
+};
+static const struct dv_column network_policy_columns[] = {
+    NAME(0),
+    COLUMN("Pod-Selector", 0, "podSelector selects the pods to which the policy applies."),
+    AGE,
+};
+
 #define COLUMNS(columns)                                                                           \
     {                                                                                              \
         columns, DV_COUNT(columns)                                                                 \
@@ -454,6 +468,8 @@ static const struct {
     [DV_KIND_CLUSTER_ROLE] = COLUMNS(role_columns),
     [DV_KIND_ROLE_BINDING] = COLUMNS(role_binding_columns),
     [DV_KIND_CLUSTER_ROLE_BINDING] = COLUMNS(cluster_role_binding_columns),
+    [DV_KIND_DISRUPTION_BUDGET] = COLUMNS(budget_columns),
+    [DV_KIND_NETWORK_POLICY] = COLUMNS(network_policy_columns),
     [DV_KIND_CUSTOM_DEFINITION] = COLUMNS(definition_columns),
 };
 

@@ -352,6 +352,9 @@ void dv_default(const struct dv_kind *kind, const struct dv_api_version *version
     case DV_KIND_JOB:
         dv_default_job(value, arena);
         break;
+    case DV_KIND_NETWORK_POLICY:
+        dv_default_network_policy(value, arena);
+        break;
     case DV_KIND_CUSTOM_DEFINITION:
         dv_custom_default_definition(value, arena);
         break;
@@ -363,6 +366,7 @@ void dv_default(const struct dv_kind *kind, const struct dv_api_version *version
     case DV_KIND_ROLE:
     case DV_KIND_CLUSTER_ROLE:
     case DV_KIND_CONTROLLER_REVISION:
+    case DV_KIND_DISRUPTION_BUDGET:
     case DV_KIND_CUSTOM: /* by its schema: see dv_custom_settle */
     case DV_N_KINDS:
         break;

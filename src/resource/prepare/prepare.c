@@ -135,6 +135,13 @@ static void create_policy(void *value, const struct dv_prepare *how)
         (struct dv_api_validating_admission_policy_status){0};
 }
 
+static void create_budget(void *value, const struct dv_prepare *how)
+{
+    (void)how;
+    ((struct dv_api_pod_disruption_budget *)value)->status =
+        (struct dv_api_pod_disruption_budget_status){0};
+}
+
 static void create_definition(void *value, const struct dv_prepare *how)
 {
     struct dv_api_custom_resource_definition *definition = value;
@@ -158,6 +165,7 @@ static void (*const creates[DV_N_KINDS])(void *value, const struct dv_prepare *h
     [DV_KIND_DEPLOYMENT] = dv_create_deployment,
     [DV_KIND_REPLICA_SET] = dv_create_replica_set,
     [DV_KIND_JOB] = dv_create_job,
+    [DV_KIND_DISRUPTION_BUDGET] = create_budget,
     [DV_KIND_CUSTOM_DEFINITION] = create_definition,
 };
 
@@ -420,6 +428,20 @@ static void update_policy_status(void *value, const void *old, const struct dv_p
     keep_meta_for_status(&policy->metadata, &old_policy->metadata);
 }
 
+static void update_budget(void *value, const void *old, const struct dv_prepare *how)
+{
+    (void)how;
+    ((struct dv_api_pod_disruption_budget *)value)->status =
+        ((const struct dv_api_pod_disruption_budget *)old)->status;
+}
+
+static void update_budget_status(void *value, const void *old, const struct dv_prepare *how)
+{
+    (void)how;
+    ((struct dv_api_pod_disruption_budget *)value)->spec =
+        ((const struct dv_api_pod_disruption_budget *)old)->spec;
+}
+
 static void update_definition(void *value, const void *old, const struct dv_prepare *how)
 {
     struct dv_api_custom_resource_definition *definition = value;
@@ -456,6 +478,7 @@ static const struct {
     [DV_KIND_DEPLOYMENT] = {dv_update_deployment,  dv_update_deployment_status },
     [DV_KIND_REPLICA_SET] = {dv_update_replica_set, dv_update_replica_set_status},
     [DV_KIND_JOB] = {dv_update_job,         dv_update_job_status        },
+    [DV_KIND_DISRUPTION_BUDGET] = {update_budget,         update_budget_status        },
     [DV_KIND_CUSTOM_DEFINITION] = {update_definition,     update_definition_status    },
 };
 

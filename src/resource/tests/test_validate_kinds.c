@@ -767,9 +767,72 @@ static void checks_webhooks_that_mutate(void **state)
     check_refusals(&created, rows, DV_COUNT(rows));
 }
 
+/* ---- what is kept for others ---- */
+
+static const struct subject network_policy = {
+    DV_KIND_NETWORK_POLICY, DV_CREATE,
+    "{metadata: {name: p, namespace: ns}, spec: {podSelector: {}, policyTypes: [Ingress]}}"};
+static const struct subject budget = {
+    DV_KIND_DISRUPTION_BUDGET, DV_CREATE,
+    "{metadata: {name: b, namespace: ns}, spec: {minAvailable: 1, selector: {}}}"};
+
+#define FROM(peer) "{spec: {ingress: [{from: [" peer "]}]}}"
+#define TO_PORT(port) "{spec: {egress: [{ports: [" port "]}]}}"
+
+static void checks_network_policies(void **state)
+{
+    static const struct refusal rows[] = {
+        {"",                                                                    ""                                             },
+        {"{spec: {podSelector: {matchLabels: {'-': a}}}}",                      "spec.podSelector.matchLabels:Invalid"         },
+        {"{spec: {policyTypes: [Egress, Both]}}",                               "spec.policyTypes[1]:NotSupported"             },
+        {"{spec: {policyTypes: [Egress, Ingress, Egress]}}",                    "spec.policyTypes:Invalid"                     },
+        {FROM("{}"),                                                            "spec.ingress[0].from[0]:Required"             },
+        {FROM("{podSelector: {}, namespaceSelector: {}}"),                      ""                                             },
+        {FROM("{ipBlock: {cidr: ''}}"),                                         "spec.ingress[0].from[0].ipBlock.cidr:Required"},
+        {FROM("{ipBlock: {cidr: 10.0.0.0/8, except: [10.1.0.0/16]}}"),          ""                                             },
+        {FROM("{ipBlock: {cidr: 10.0.0.0/8, except: [11.1.0.0/16, x]}}"),
+         "spec.ingress[0].from[0].ipBlock.except[0]:Invalid "
+         "spec.ingress[0].from[0].ipBlock.except[1]:Invalid"                                                                   },
+        {FROM("{ipBlock: {cidr: '2001:db8::/32', except: ['2001:db8::/32']}}"),
+         "spec.ingress[0].from[0].ipBlock.except[0]:Invalid"                                                                   },
+        {FROM("{ipBlock: {cidr: 10.0.0.0/8}, podSelector: {}}"),
+         "spec.ingress[0].from[0]:Forbidden"                                                                                   },
+        {TO_PORT("{protocol: ICMP}"),                                           "spec.egress[0].ports[0].protocol:NotSupported"},
+        {TO_PORT("{port: web}"),                                                ""                                             },
+        {TO_PORT("{port: -web}"),                                               "spec.egress[0].ports[0].port:Invalid"         },
+        {TO_PORT("{port: 1, endPort: 70000}"),                                  "spec.egress[0].ports[0].endPort:Invalid"      },
+        {TO_PORT("{port: 5, endPort: 4}"),                                      "spec.egress[0].ports[0].endPort:Invalid"      },
+        {TO_PORT("{port: web, endPort: 4}"),                                    "spec.egress[0].ports[0].endPort:Invalid"      },
+        {TO_PORT("{endPort: 4}"),                                               "spec.egress[0].ports[0].port:Required"        },
+    };
+
+    (void)state;
+    check_refusals(&network_policy, rows, DV_COUNT(rows));
+}
+
+static void checks_disruption_budgets(void **state)
+{
+    static const struct refusal rows[] = {
+        {"",                                                                     ""                                 },
+        {"{spec: {minAvailable: 50%, unhealthyPodEvictionPolicy: AlwaysAllow}}", ""                                 },
+        {"{spec: {minAvailable: -1}}",                                           "spec.minAvailable:Invalid"        },
+        {"{spec: {minAvailable: 101%}}",                                         "spec.minAvailable:Invalid"        },
+        {"{spec: {minAvailable: half}}",                                         "spec.minAvailable:Invalid"        },
+        {"{spec: {maxUnavailable: 1}}",                                          "spec:Invalid"                     },
+        {"{spec: {unhealthyPodEvictionPolicy: Never}}",
+         "spec.unhealthyPodEvictionPolicy:NotSupported"                                                             },
+        {"{spec: {selector: {matchLabels: {a: '-'}}}}",                          "spec.selector.matchLabels:Invalid"},
+    };
+
+    (void)state;
+    check_refusals(&budget, rows, DV_COUNT(rows));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(checks_network_policies),
+        cmocka_unit_test(checks_disruption_budgets),
         cmocka_unit_test(checks_classes),
         cmocka_unit_test(checks_taint_rules),
         cmocka_unit_test(checks_templates),

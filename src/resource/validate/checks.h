@@ -24,6 +24,7 @@ struct dv_api_rule_with_operations;
 struct dv_api_toleration;
 struct dv_arena;
 struct dv_cel_policy;
+struct dv_int_or_str;
 struct dv_map;
 struct dv_quantity;
 struct dv_quantity_entry;
@@ -50,6 +51,9 @@ dv_check_text dv_check_full_name;      /* a qualified name that has its domain *
 dv_check_text dv_check_uuid;
 dv_check_text dv_check_condition_reason;
 dv_check_text dv_check_interface_address; /* "192.0.2.5/24" */
+dv_check_text dv_check_address_range;     /* "192.0.2.0/24" */
+/* Whether the first range has all addresses of the second, and more. */
+bool dv_is_wider_range(dv_str range, dv_str other);
 
 /* Checks the value by `check`; an empty one is a `Required value`. */
 void dv_check_required(struct dv_problems *problems, const struct dv_field_path *path,
@@ -94,6 +98,11 @@ void dv_check_conditions(struct dv_problems *problems, const struct dv_field_pat
  * does where `is_told_twice`. */
 void dv_check_label_selector(struct dv_problems *problems, const struct dv_field_path *path,
                              const struct dv_api_label_selector *selector, bool is_told_twice);
+/* A number that is not negative, or a share such as "25%". */
+void dv_check_int_or_percent(struct dv_problems *problems, const struct dv_field_path *path,
+                             const char *name, const struct dv_int_or_str *value);
+void dv_check_not_over_all(struct dv_problems *problems, const struct dv_field_path *path,
+                           const char *name, const struct dv_int_or_str *value);
 /* Adds `must be greater than or equal to 0`. */
 void dv_check_not_negative(struct dv_problems *problems, const struct dv_field_path *path,
                            const char *name, int64_t value);

@@ -33,8 +33,8 @@ static bool percent_of(const struct dv_int_or_str *value, uint64_t *percent)
            dv_str_to_u64(dv_str_slice(text, 0, text.n - 1), percent);
 }
 
-static void check_int_or_percent(struct dv_problems *problems, const struct dv_field_path *path,
-                                 const char *name, const struct dv_int_or_str *value)
+void dv_check_int_or_percent(struct dv_problems *problems, const struct dv_field_path *path,
+                             const char *name, const struct dv_int_or_str *value)
 {
     uint64_t percent;
 
@@ -46,8 +46,8 @@ static void check_int_or_percent(struct dv_problems *problems, const struct dv_f
                        "(e.g. '1%%',  or '93%%', regex used for validation is '[0-9]+%%')");
 }
 
-static void check_not_over_all(struct dv_problems *problems, const struct dv_field_path *path,
-                               const char *name, const struct dv_int_or_str *value)
+void dv_check_not_over_all(struct dv_problems *problems, const struct dv_field_path *path,
+                           const char *name, const struct dv_int_or_str *value)
 {
     uint64_t percent;
 
@@ -150,8 +150,8 @@ static void check_daemon_update(struct dv_problems *problems, const struct dv_fi
 {
     struct dv_field_path path = dv_path_name(up, "rollingUpdate");
 
-    check_int_or_percent(problems, &path, "maxUnavailable", update->max_unavailable);
-    check_int_or_percent(problems, &path, "maxSurge", update->max_surge);
+    dv_check_int_or_percent(problems, &path, "maxUnavailable", update->max_unavailable);
+    dv_check_int_or_percent(problems, &path, "maxSurge", update->max_surge);
     if (is_some(update->max_unavailable) && is_some(update->max_surge))
         dv_problem_add(problems, DV_PROBLEM_INVALID, &path, "maxSurge",
                        bad_int_or_str(update->max_surge),
@@ -159,8 +159,8 @@ static void check_daemon_update(struct dv_problems *problems, const struct dv_fi
     else if (!is_some(update->max_unavailable) && !is_some(update->max_surge))
         dv_problem_add(problems, DV_PROBLEM_REQUIRED, &path, "maxUnavailable", dv_bad_none(),
                        "cannot be 0 when maxSurge is 0");
-    check_not_over_all(problems, &path, "maxUnavailable", update->max_unavailable);
-    check_not_over_all(problems, &path, "maxSurge", update->max_surge);
+    dv_check_not_over_all(problems, &path, "maxUnavailable", update->max_unavailable);
+    dv_check_not_over_all(problems, &path, "maxSurge", update->max_surge);
 }
 
 static void check_daemon_strategy(struct dv_problems *problems,
@@ -253,13 +253,13 @@ static void check_rolling(struct dv_problems *problems, const struct dv_field_pa
 {
     struct dv_field_path path = dv_path_name(up, "rollingUpdate");
 
-    check_int_or_percent(problems, &path, "maxUnavailable", update->max_unavailable);
-    check_int_or_percent(problems, &path, "maxSurge", update->max_surge);
+    dv_check_int_or_percent(problems, &path, "maxUnavailable", update->max_unavailable);
+    dv_check_int_or_percent(problems, &path, "maxSurge", update->max_surge);
     if (is_nothing(update->max_unavailable) && is_nothing(update->max_surge))
         dv_problem_add(problems, DV_PROBLEM_INVALID, &path, "maxUnavailable",
                        bad_int_or_str(update->max_unavailable),
                        "may not be 0 when `maxSurge` is 0");
-    check_not_over_all(problems, &path, "maxUnavailable", update->max_unavailable);
+    dv_check_not_over_all(problems, &path, "maxUnavailable", update->max_unavailable);
 }
 
 static void check_strategy(struct dv_problems *problems,

@@ -1,4 +1,5 @@
-/* validate_quota.c - quotas of a namespace: amounts by name, and the pods that they are for. */
+/* validate_quota.c - quotas of a namespace: amounts by name, and the pods that they are for;
+ * budgets of disruptions: how many pods have to stay. */
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -228,4 +229,72 @@ void dv_validate_quota(struct dv_problems *problems, const struct dv_validation 
         return;
     dv_check_quota_amounts(problems, &hard, quota->status.hard, quota->status.n_hard);
     dv_check_quota_amounts(problems, &used, quota->status.used, quota->status.n_used);
+}
+
+/* ---- how many pods have to stay ---- */
+
+static void check_amount(struct dv_problems *problems, const struct dv_field_path *path,
+                         const char *name, const struct dv_int_or_str *amount)
+{
+    if (!amount)
+        return;
+    dv_check_int_or_percent(problems, path, name, amount);
+    dv_check_not_over_all(problems, path, name, amount);
+}
+
+static void check_budget(struct dv_problems *problems,
+                         const struct dv_api_pod_disruption_budget_spec *spec)
+{
+    static const dv_str policies[] = {DV_STR_INIT("AlwaysAllow"), DV_STR_INIT("IfHealthyBudget")};
+    struct dv_field_path path = dv_path_name(NULL, "spec");
+    struct dv_field_path selector = dv_path_name(&path, "selector");
+
+    if (spec->min_available && spec->max_unavailable)
+        dv_problem_add(
+            problems, DV_PROBLEM_INVALID, &path, NULL,
+            dv_bad_message(&dv_message_pod_disruption_budget_spec, spec, problems->arena),
+            "minAvailable and maxUnavailable cannot be both set");
+    check_amount(problems, &path, "minAvailable", spec->min_available);
+    check_amount(problems, &path, "maxUnavailable", spec->max_unavailable);
+    if (spec->selector)
+        dv_check_label_selector(problems, &selector, spec->selector, false);
+    if (spec->unhealthy_pod_eviction_policy.n > 0)
+        dv_check_one_of(problems, &path, "unhealthyPodEvictionPolicy",
+                        spec->unhealthy_pod_eviction_policy, policies, DV_COUNT(policies));
+}
+
+static void check_budget_status(struct dv_problems *problems,
+                                const struct dv_api_pod_disruption_budget_status *status)
+{
+    struct dv_field_path path = dv_path_name(NULL, "status");
+    struct dv_field_path conditions = dv_path_name(&path, "conditions");
+    const struct {
+        const char *name;
+        int64_t value;
+    } numbers[] = {
+        {"disruptionsAllowed", status->disruptions_allowed},
+        {"currentHealthy",     status->current_healthy    },
+        {"desiredHealthy",     status->desired_healthy    },
+        {"expectedPods",       status->expected_pods      },
+    };
+
+    dv_check_conditions(problems, &conditions, status->conditions, status->n_conditions);
+    for (size_t i = 0; i < DV_COUNT(numbers); i++)
+        dv_check_not_negative(problems, &path, numbers[i].name, numbers[i].value);
+}
+
+void dv_validate_disruption_budget(struct dv_problems *problems, const struct dv_validation *what)
+{
+    static const struct dv_meta_rules rules = {dv_check_dns_subdomain, true};
+    const struct dv_api_pod_disruption_budget *budget = what->value;
+    const struct dv_api_pod_disruption_budget *old = what->old;
+
+    if (old)
+        dv_check_kind_meta_update(problems, &budget->metadata, &old->metadata);
+    else
+        dv_check_meta(problems, &budget->metadata, &rules);
+    if (what->operation == DV_UPDATE_STATUS)
+        check_budget_status(problems, &budget->status);
+    else
+        check_budget(problems, &budget->spec);
 }

@@ -15,8 +15,6 @@ static const struct dv_api_version batch = {DV_STR_INIT(DV_BATCH_GROUP), V1,
                                             &dv_message_partial_object_metadata};
 static const struct dv_api_version networking = {DV_STR_INIT(DV_NETWORKING_GROUP), V1,
                                                  &dv_message_partial_object_metadata};
-static const struct dv_api_version policy = {DV_STR_INIT("policy"), V1,
-                                             &dv_message_partial_object_metadata};
 static const struct dv_api_version storage = {DV_STR_INIT("storage.k8s.io"), V1,
                                               &dv_message_partial_object_metadata};
 
@@ -25,23 +23,20 @@ static const struct dv_api_version storage = {DV_STR_INIT("storage.k8s.io"), V1,
     .singular = DV_STR_INIT(kind_singular), .versions = &(of), .n_versions = 1
 
 static const struct dv_kind kinds[] = {
-    {KIND(core,              "PersistentVolume",      "persistentvolumes",      "persistentvolume")                         },
-    {KIND(core,              "PersistentVolumeClaim", "persistentvolumeclaims", "persistentvolumeclaim"),
+    {KIND(core,             "PersistentVolume",      "persistentvolumes",               "persistentvolume")                   },
+    {KIND(core,             "PersistentVolumeClaim", "persistentvolumeclaims",          "persistentvolumeclaim"),
      .is_namespaced = true},
-    {KIND(core,                      "ReplicationController",                                     "replicationcontrollers",                 "replicationcontroller"),
+    {KIND(core,                     "ReplicationController",                                    "replicationcontrollers",                          "replicationcontroller"),
      .is_namespaced = true},
-    {KIND(apps,  "StatefulSet",                         "statefulsets",                                         "statefulset"),                                                                       .is_namespaced = true},
-    {KIND(batch,        "CronJob",          "cronjobs","cronjob"),.is_namespaced = true},
-    {KIND(networking,            "Ingress",                "ingresses",                          "ingress"),                                                                                                                .is_namespaced = true},
-    {KIND(networking,  "NetworkPolicy","networkpolicies","networkpolicy"),.is_namespaced = true},
-    {KIND(policy,        "PodDisruptionBudget",               "poddisruptionbudgets",                        "poddisruptionbudget"),
+    {KIND(apps, "StatefulSet",                        "statefulsets",                                                 "statefulset"),                                                                          .is_namespaced = true},
+    {KIND(batch,       "CronJob",         "cronjobs","cronjob"),.is_namespaced = true},
+    {KIND(networking,           "Ingress",                "ingresses",                                   "ingress"),                                                                                                                            .is_namespaced = true},
+    {KIND(storage,  "CSIDriver","csidrivers","csidriver")},
+    {KIND(storage,          "CSINode",                     "csinodes",                                            "csinode")                                                                                  },
+    {KIND(storage,          "CSIStorageCapacity",               "csistoragecapacities",                  "csistoragecapacity"),
      .is_namespaced = true},
-    {KIND(storage,                      "CSIDriver",                                   "csidrivers",                               "csidriver")                                      },
-    {KIND(storage,  "CSINode",                         "csinodes",                                      "csinode")                                                 },
-    {KIND(storage,          "CSIStorageCapacity",                                 "csistoragecapacities",                "csistoragecapacity"),
-     .is_namespaced = true},
-    {KIND(storage,            "StorageClass",                                   "storageclasses",           "storageclass")},
-    {KIND(storage, "VolumeAttachment",                           "volumeattachments",                                                   "volumeattachment")                                                                                   },
+    {KIND(storage,          "StorageClass",    "storageclasses", "storageclass")},
+    {KIND(storage,                     "VolumeAttachment",                                 "volumeattachments",                                           "volumeattachment")                                                             },
 };
 
 const struct dv_kind *dv_empty_kinds(size_t *n)

@@ -37,9 +37,6 @@ enum dv_route_what {
     DV_ROUTE_EXPLAIN,    /* /davit/v1/explain/pods/NAMESPACE/NAME, or claims: `kind` */
 };
 
-/* The group of NetworkPolicies and Ingresses, which are not taken. */
-#define DV_NETWORKING_GROUP "networking.k8s.io"
-
 /* Resources that are only posted and answered, and never stored. */
 enum dv_review {
     DV_REVIEW_NONE,

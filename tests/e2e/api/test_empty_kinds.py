@@ -8,12 +8,11 @@ EMPTY = {
     "/api/v1": ["PersistentVolume", "PersistentVolumeClaim", "ReplicationController"],
     "/apis/apps/v1": ["StatefulSet"],
     "/apis/batch/v1": ["CronJob"],
-    "/apis/policy/v1": ["PodDisruptionBudget"],
     "/apis/storage.k8s.io/v1": ["CSIDriver", "CSINode", "CSIStorageCapacity", "StorageClass",
                                 "VolumeAttachment"],
 }
 NAMESPACED = {"PersistentVolumeClaim", "ReplicationController",
-              "StatefulSet", "CronJob", "PodDisruptionBudget", "CSIStorageCapacity"}
+              "StatefulSet", "CronJob", "CSIStorageCapacity"}
 
 
 def plural(kind):
@@ -99,7 +98,7 @@ def test_nothing_can_be_written(api):
 
 
 def test_kubectl_sees_none(kubectl):
-    for kind in ("replicationcontrollers", "storageclasses", "poddisruptionbudgets"):
+    for kind in ("replicationcontrollers", "storageclasses", "statefulsets"):
         assert "No resources found" in kubectl("get", kind)
 
 
