@@ -27,6 +27,7 @@ const struct dv_apps_controller *const dv_apps_controllers[DV_N_APPS_QUEUES] = {
     [DV_APPS_DEPLOYMENT_QUEUE] = &dv_deployment_controller,
     [DV_APPS_JOB_QUEUE] = &dv_job_controller,
     [DV_APPS_TRACKED_QUEUE] = &dv_tracked_controller,
+    [DV_APPS_BUDGET_QUEUE] = &dv_budget_controller,
 };
 
 /* ---- views ---- */
@@ -37,6 +38,7 @@ static void pod_changed(void *ctx, struct dv_object *old, struct dv_object *now)
 
     dv_apps_index(apps, DV_APPS_PODS, now, (now ? now : old)->meta);
     dv_apps_tracked_changed(apps, old, now);
+    dv_apps_budget_pod_changed(apps, old, now);
     if (old)
         dv_apps_queue_owners(apps, DV_APPS_PODS, old->meta);
     if (now)
@@ -63,6 +65,7 @@ static const struct {
     [DV_APPS_REPLICA_SETS] = {DV_KIND_REPLICA_SET,         dv_apps_replica_set_changed},
     [DV_APPS_DEPLOYMENTS] = {DV_KIND_DEPLOYMENT,          dv_apps_deployment_changed },
     [DV_APPS_JOBS] = {DV_KIND_JOB,                 dv_apps_job_changed        },
+    [DV_APPS_BUDGETS] = {DV_KIND_DISRUPTION_BUDGET,   dv_apps_budget_changed     },
 };
 
 static void on_synced(void *ctx)
@@ -113,6 +116,7 @@ static void free_apps(struct dv_apps *apps)
         dv_index_fini(&apps->owned[i]);
         dv_index_fini(&apps->selecting[i]);
     }
+    dv_index_fini(&apps->budgeted);
     dv_failed_pods_fini(&apps->failed);
     dv_apps_fini_job_failures(apps);
     free(apps);
@@ -149,6 +153,7 @@ struct dv_apps *dv_apps_open(struct dv_loop *loop, struct dv_cluster *cluster, s
 
     apps->loop = loop;
     apps->cluster = cluster;
+    dv_index_init(&apps->budgeted);
     dv_failed_pods_init(&apps->failed);
     dv_map_init(&apps->job_failures);
     for (size_t i = 0; i < DV_N_APPS_VIEWS; i++) {

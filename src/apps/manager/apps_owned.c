@@ -4,6 +4,7 @@
  * so that a change of what is nobody's costs what those are that might adopt it. */
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "apps/manager/apps_state.h"
 #include "base/arena.h"
@@ -101,10 +102,10 @@ static void hold(struct dv_apps_sync *sync, enum dv_apps_view view, dv_str names
 }
 
 /* Holds what is under the word. */
-static void gather(struct dv_apps_sync *sync, enum dv_apps_view view, dv_str word,
-                   struct found *found)
+static void gather(struct dv_apps_sync *sync, const struct dv_index *index, enum dv_apps_view view,
+                   dv_str word, struct found *found)
 {
-    const struct dv_list *refs = dv_index_find(&sync->apps->owned[view], word);
+    const struct dv_list *refs = dv_index_find(index, word);
     struct dv_link *link;
 
     if (!refs)
@@ -132,7 +133,7 @@ const void **dv_apps_gather_of(struct dv_apps_sync *sync, enum dv_apps_view view
     struct found found = {0};
 
     for (size_t i = 0; i < n_uids; i++)
-        gather(sync, view, uids[i], &found);
+        gather(sync, &sync->apps->owned[view], view, uids[i], &found);
     return end_gathering(sync, &found, n);
 }
 
@@ -141,14 +142,19 @@ const void **dv_apps_gather_owned(struct dv_apps_sync *sync, enum dv_apps_view v
 {
     struct found found = {0};
 
-    gather(sync, view, sync->object->meta->uid, &found);
-    gather(sync, view, selector_word(sync->object->meta->namespace, selector, sync->arena), &found);
+    gather(sync, &sync->apps->owned[view], view, sync->object->meta->uid, &found);
+    gather(sync, &sync->apps->owned[view], view,
+           selector_word(sync->object->meta->namespace, selector, sync->arena), &found);
     return end_gathering(sync, &found, n);
 }
 
 /* ---- queues ---- */
 
 #define OF(view) (1u << (view))
+/* The row of budgets: what they look at stays its owner's. */
+#define BUDGET_KEEPER 4
+/* A budget is looked at so long after one of its pods has changed: others change with it. */
+#define BUDGET_PAUSE_MS 50u
 
 /* What looks after objects: a kind, its view and its queue, and the views of what it owns. */
 static const struct {
@@ -157,11 +163,12 @@ static const struct {
     enum dv_apps_queue queue;
     unsigned owns;
 } keepers[] = {
-    {DV_KIND_DAEMON_SET,  DV_APPS_DAEMON_SETS,  DV_APPS_DAEMON_QUEUE,
-     OF(DV_APPS_PODS) | OF(DV_APPS_REVISIONS)                                                     },
-    {DV_KIND_REPLICA_SET, DV_APPS_REPLICA_SETS, DV_APPS_REPLICA_QUEUE,    OF(DV_APPS_PODS)        },
-    {DV_KIND_DEPLOYMENT,  DV_APPS_DEPLOYMENTS,  DV_APPS_DEPLOYMENT_QUEUE, OF(DV_APPS_REPLICA_SETS)},
-    {DV_KIND_JOB,         DV_APPS_JOBS,         DV_APPS_JOB_QUEUE,        OF(DV_APPS_PODS)        },
+    {DV_KIND_DAEMON_SET,        DV_APPS_DAEMON_SETS,  DV_APPS_DAEMON_QUEUE,
+     OF(DV_APPS_PODS) | OF(DV_APPS_REVISIONS)                                                           },
+    {DV_KIND_REPLICA_SET,       DV_APPS_REPLICA_SETS, DV_APPS_REPLICA_QUEUE,    OF(DV_APPS_PODS)        },
+    {DV_KIND_DEPLOYMENT,        DV_APPS_DEPLOYMENTS,  DV_APPS_DEPLOYMENT_QUEUE, OF(DV_APPS_REPLICA_SETS)},
+    {DV_KIND_JOB,               DV_APPS_JOBS,         DV_APPS_JOB_QUEUE,        OF(DV_APPS_PODS)        },
+    [BUDGET_KEEPER] = {DV_KIND_DISRUPTION_BUDGET, DV_APPS_BUDGETS,      DV_APPS_BUDGET_QUEUE,     0                       },
 };
 
 static const struct dv_api_label_selector *selector_of(const struct dv_object *object)
@@ -170,6 +177,8 @@ static const struct dv_api_label_selector *selector_of(const struct dv_object *o
         return ((const struct dv_api_daemon_set *)object->value)->spec.selector;
     if (object->kind->id == DV_KIND_REPLICA_SET)
         return ((const struct dv_api_replica_set *)object->value)->spec.selector;
+    if (object->kind->id == DV_KIND_DISRUPTION_BUDGET)
+        return ((const struct dv_api_pod_disruption_budget *)object->value)->spec.selector;
     if (object->kind->id == DV_KIND_JOB)
         return ((const struct dv_api_job *)object->value)->spec.selector;
     return ((const struct dv_api_deployment *)object->value)->spec.selector;
@@ -212,7 +221,7 @@ void dv_apps_index_keeper(struct dv_apps *apps, enum dv_apps_view view,
 
 /* Queues those that are under the word and may select what has the metadata. */
 static void queue_selecting(struct dv_apps *apps, size_t keeper, dv_str word,
-                            const struct dv_api_object_meta *meta)
+                            const struct dv_api_object_meta *meta, uint64_t ms)
 {
     const struct dv_list *refs = dv_index_find(&apps->selecting[keepers[keeper].view], word);
     struct dv_link *link;
@@ -226,9 +235,19 @@ static void queue_selecting(struct dv_apps *apps, size_t keeper, dv_str word,
             dv_view_get(apps->views[keepers[keeper].view], meta->namespace, name);
 
         if (object && may_select(selector_of(object), meta))
-            dv_queue_add_after(&apps->queues[keepers[keeper].queue], meta->namespace, name,
-                               pause_ms(apps));
+            dv_queue_add_after(&apps->queues[keepers[keeper].queue], meta->namespace, name, ms);
     }
+}
+
+/* Queues those whose selectors may match the labels, under any of the words of the metadata. */
+static void queue_all_selecting(struct dv_apps *apps, size_t keeper,
+                                const struct dv_api_object_meta *meta, uint64_t ms,
+                                struct dv_arena *scratch)
+{
+    queue_selecting(apps, keeper, orphan_word(meta->namespace, scratch), meta, ms);
+    for (size_t i = 0; i < meta->n_labels; i++)
+        queue_selecting(apps, keeper, label_word(meta->namespace, &meta->labels[i], scratch), meta,
+                        ms);
 }
 
 static void queue_adopters(struct dv_apps *apps, enum dv_apps_view view,
@@ -239,9 +258,7 @@ static void queue_adopters(struct dv_apps *apps, enum dv_apps_view view,
     for (size_t i = 0; i < DV_COUNT(keepers); i++) {
         if (!(keepers[i].owns & OF(view)))
             continue;
-        queue_selecting(apps, i, orphan_word(meta->namespace, scratch), meta);
-        for (size_t k = 0; k < meta->n_labels; k++)
-            queue_selecting(apps, i, label_word(meta->namespace, &meta->labels[k], scratch), meta);
+        queue_all_selecting(apps, i, meta, pause_ms(apps), scratch);
     }
 }
 
@@ -261,4 +278,43 @@ void dv_apps_queue_owners(struct dv_apps *apps, enum dv_apps_view view,
             dv_view_get(apps->views[keepers[i].view], meta->namespace, owner->name))
             dv_queue_add_after(&apps->queues[keepers[i].queue], meta->namespace, owner->name,
                                pause_ms(apps));
+}
+
+/* ---- budgets ---- */
+
+void dv_apps_index_budgeted(struct dv_apps *apps, const struct dv_api_object_meta *pod,
+                            bool is_there)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
+    const struct dv_index *budgets = &apps->selecting[DV_APPS_BUDGETS];
+    dv_str *words = DV_NEW_ARRAY(scratch, dv_str, pod->n_labels + 1);
+    size_t n = 0;
+
+    words[n] = orphan_word(pod->namespace, scratch);
+    n += dv_index_find(budgets, words[n]) != NULL;
+    for (size_t i = 0; i < pod->n_labels; i++) {
+        words[n] = label_word(pod->namespace, &pod->labels[i], scratch);
+        n += dv_index_find(budgets, words[n]) != NULL;
+    }
+    dv_index_set(&apps->budgeted, key_of(pod, scratch), words, is_there ? n : 0);
+}
+
+void dv_apps_queue_budgets(struct dv_apps *apps, dv_str namespace,
+                           const struct dv_api_object_meta *labelled)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
+    const struct dv_api_object_meta meta = {
+        .namespace = namespace, .labels = labelled->labels, .n_labels = labelled->n_labels};
+
+    queue_all_selecting(apps, BUDGET_KEEPER, &meta, BUDGET_PAUSE_MS, scratch);
+}
+
+const void **dv_apps_gather_budgeted(struct dv_apps_sync *sync,
+                                     const struct dv_api_label_selector *selector, size_t *n)
+{
+    struct found found = {0};
+
+    gather(sync, &sync->apps->budgeted, DV_APPS_PODS,
+           selector_word(sync->object->meta->namespace, selector, sync->arena), &found);
+    return end_gathering(sync, &found, n);
 }

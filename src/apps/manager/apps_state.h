@@ -30,6 +30,7 @@ enum dv_apps_view {
     DV_APPS_REPLICA_SETS,
     DV_APPS_DEPLOYMENTS,
     DV_APPS_JOBS,
+    DV_APPS_BUDGETS,
     DV_N_APPS_VIEWS,
 };
 
@@ -39,6 +40,7 @@ enum dv_apps_queue {
     DV_APPS_DEPLOYMENT_QUEUE,
     DV_APPS_JOB_QUEUE,
     DV_APPS_TRACKED_QUEUE, /* of pods with the finalizer of Jobs */
+    DV_APPS_BUDGET_QUEUE,
     DV_N_APPS_QUEUES,
 };
 
@@ -68,6 +70,7 @@ struct dv_apps {
     struct dv_index owned[DV_N_APPS_VIEWS];
     /* Who looks after objects, by its namespace and the first label of its selector. */
     struct dv_index selecting[DV_N_APPS_VIEWS];
+    struct dv_index budgeted; /* pods by those of their labels that budgets look at */
     struct dv_failed_pods failed;
     struct dv_map job_failures; /* by the uid of the Job; job_sync.c */
     bool is_closing;
@@ -82,6 +85,7 @@ extern const struct dv_apps_controller dv_replica_controller;
 extern const struct dv_apps_controller dv_deployment_controller;
 extern const struct dv_apps_controller dv_job_controller;
 extern const struct dv_apps_controller dv_tracked_controller;
+extern const struct dv_apps_controller dv_budget_controller;
 /* By their queues. */
 extern const struct dv_apps_controller *const dv_apps_controllers[DV_N_APPS_QUEUES];
 
@@ -165,6 +169,16 @@ void dv_apps_index_keeper(struct dv_apps *apps, enum dv_apps_view view,
 void dv_apps_queue_owners(struct dv_apps *apps, enum dv_apps_view view,
                           const struct dv_api_object_meta *meta);
 
+/* Has budgets find the pod by those of its labels that they look at; false: it is gone. */
+void dv_apps_index_budgeted(struct dv_apps *apps, const struct dv_api_object_meta *pod,
+                            bool is_there);
+/* Queues the budgets in the namespace whose selectors may match the labels. */
+void dv_apps_queue_budgets(struct dv_apps *apps, dv_str namespace,
+                           const struct dv_api_object_meta *labelled);
+/* Holds the pods that the budget of the sync may select. */
+const void **dv_apps_gather_budgeted(struct dv_apps_sync *sync,
+                                     const struct dv_api_label_selector *selector, size_t *n);
+
 /* ---- changes that the views tell ---- */
 
 void dv_apps_node_changed(void *ctx, struct dv_object *old, struct dv_object *now);
@@ -174,6 +188,9 @@ void dv_apps_deployment_changed(void *ctx, struct dv_object *old, struct dv_obje
 void dv_apps_job_changed(void *ctx, struct dv_object *old, struct dv_object *now);
 /* A pod has changed, which may have been counted by a Job, or be left by one. */
 void dv_apps_tracked_changed(struct dv_apps *apps, struct dv_object *old, struct dv_object *now);
+void dv_apps_budget_changed(void *ctx, struct dv_object *old, struct dv_object *now);
+/* A pod has changed, which budgets may be about. */
+void dv_apps_budget_pod_changed(struct dv_apps *apps, struct dv_object *old, struct dv_object *now);
 void dv_apps_fini_job_failures(struct dv_apps *apps);
 
 #endif

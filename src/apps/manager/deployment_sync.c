@@ -17,7 +17,12 @@ void dv_apps_deployment_changed(void *ctx, struct dv_object *old, struct dv_obje
 {
     struct dv_apps *apps = ctx;
 
+    const struct dv_api_deployment *deployment = (now ? now : old)->value;
+
     dv_apps_index_keeper(apps, DV_APPS_DEPLOYMENTS, now, (now ? now : old)->meta);
+    if (!old || !now || old->meta->generation != now->meta->generation)
+        dv_apps_queue_budgets(apps, deployment->metadata.namespace,
+                              &deployment->spec.template.metadata);
     if (now)
         dv_queue_add(&apps->queues[DV_APPS_DEPLOYMENT_QUEUE], now->meta->namespace,
                      now->meta->name);

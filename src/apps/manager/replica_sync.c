@@ -15,7 +15,10 @@ void dv_apps_replica_set_changed(void *ctx, struct dv_object *old, struct dv_obj
 {
     struct dv_apps *apps = ctx;
     const struct dv_object *object = now ? now : old;
+    const struct dv_api_replica_set *set = object->value;
 
+    if (!old || !now || old->meta->generation != now->meta->generation)
+        dv_apps_queue_budgets(apps, set->metadata.namespace, &set->spec.template.metadata);
     dv_apps_index(apps, DV_APPS_REPLICA_SETS, now, object->meta);
     dv_apps_index_keeper(apps, DV_APPS_REPLICA_SETS, now, object->meta);
     dv_apps_queue_owners(apps, DV_APPS_REPLICA_SETS, object->meta);

@@ -340,11 +340,13 @@ def test_a_daemon_set_is_rolled_out_and_back(containerd, shells):
     must(shell, f"{delete} --timeout=60s")
     until(lambda: "No resources" in must(shell, "kubectl get pods"), WAIT_S, lambda: must(shell, "kubectl get pods"))
 
-    create, complete, logs = of_job
+    create, complete, logs, budget, budgets = of_job
     assert "registry.example/hello:1" in create
     must(shell, create.replace("registry.example/hello:1", containerd.image))
     must(shell, f"{complete} --timeout=60s")
     assert must(shell, logs) == "hello\n"
+    must(shell, budget)
+    assert must(shell, budgets).splitlines()[1].split()[:4] == ["web", "N/A", "1", "0"]
 
 
 # ---- verify.md ----
