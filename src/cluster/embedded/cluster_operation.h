@@ -157,6 +157,7 @@ struct dv_cluster_operation {
     bool is_dry_run;
     bool is_created;
     bool is_removed;
+    bool is_evicted; /* it deletes a pod that a budget lets go: that one counts as gone already */
 };
 
 /* For a request, or (NULL) for the engine itself. */

@@ -1,17 +1,23 @@
 /* cluster_pods.c - the subresources of pods: a Binding gives a pod its node, an Eviction deletes it
- * with the reason in its status. */
+ * with the reason in its status, as far as its PodDisruptionBudget lets it. */
 #include "cluster/embedded/cluster_pods.h"
 
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/str.h"
 #include "cluster/cluster.h"
+#include "cluster/embedded.h"
 #include "cluster/embedded/change.h"
 #include "cluster/embedded/cluster_operation.h"
 #include "cluster/embedded/delete.h"
+#include "cluster/embedded/engine.h"
 #include "cluster/embedded/update.h"
 #include "cluster/objects/collection.h"
+#include "resource/disruption.h"
 #include "resource/resource.h"
 #include "resource/status.h"
 
@@ -137,11 +143,142 @@ bool dv_cluster_pod_bind(struct dv_cluster_operation *operation)
     return dv_change_admit_then(operation, pod, dv_change_finish);
 }
 
+/* ---- budgets ---- */
+
+struct owners {
+    const struct dv_embedded *embedded;
+    dv_str namespace;
+};
+
+static const void *find_owner(void *ctx, enum dv_kind_id kind, dv_str name)
+{
+    const struct owners *owners = ctx;
+    const struct dv_object *object =
+        dv_embedded_get(owners->embedded, dv_kind(kind), owners->namespace, name);
+
+    return object ? object->value : NULL;
+}
+
+/* The budget that is about the pod. `n` is how many there are. */
+static const struct dv_api_pod_disruption_budget *
+find_budget(const struct dv_cluster_operation *operation, const struct dv_api_pod *pod, size_t *n)
+{
+    const struct dv_api_pod_disruption_budget *found = NULL;
+    struct dv_collection_range range = dv_collection_range(
+        &operation->embedded->collections[DV_KIND_DISRUPTION_BUDGET], pod->metadata.namespace);
+    const struct dv_entry *entry;
+
+    *n = 0;
+    while ((entry = dv_collection_range_next(&range)) != NULL) {
+        struct dv_disruption disruption;
+
+        dv_disruption_begin(&disruption, dv_entry_object(entry)->value, operation->arena);
+        if (!dv_disruption_selects(&disruption, &pod->metadata))
+            continue;
+        found = disruption.budget;
+        (*n)++;
+    }
+    return found;
+}
+
+/* Counts the pods of the budget; those that are being evicted count as gone. */
+static void count(const struct dv_cluster_operation *operation,
+                  const struct dv_api_pod_disruption_budget *budget,
+                  struct dv_api_pod_disruption_budget_status *status)
+{
+    struct owners owners = {operation->embedded, budget->metadata.namespace};
+    struct dv_collection_range range = dv_collection_range(
+        &operation->embedded->collections[DV_KIND_POD], budget->metadata.namespace);
+    const struct dv_entry *entry;
+    struct dv_disruption disruption;
+
+    dv_disruption_begin(&disruption, budget, operation->arena);
+    disruption.find = find_owner;
+    disruption.ctx = &owners;
+    while ((entry = dv_collection_range_next(&range)) != NULL) {
+        bool is_going = entry->operation && entry->operation->is_evicted;
+        struct dv_api_pod pod = *(const struct dv_api_pod *)dv_entry_object(entry)->value;
+
+        if (is_going)
+            pod.metadata.deletion_timestamp = dv_cluster_operation_now(operation);
+        dv_disruption_add(&disruption, &pod);
+    }
+    dv_disruption_end(&disruption, dv_cluster_operation_now(operation), operation->arena, status);
+}
+
+static bool is_allowed(const struct dv_api_pod_disruption_budget *budget,
+                       const struct dv_api_pod *pod,
+                       const struct dv_api_pod_disruption_budget_status *status)
+{
+    if (status->disruptions_allowed > 0)
+        return true;
+    if (dv_pod_is_ready(pod, NULL))
+        return false;
+    if (dv_str_eq(budget->spec.unhealthy_pod_eviction_policy, DV_STR("AlwaysAllow")))
+        return true;
+    return status->current_healthy >= status->desired_healthy && status->desired_healthy > 0;
+}
+
+static const struct dv_api_status *
+violation(const struct dv_api_pod_disruption_budget *budget,
+          const struct dv_api_pod_disruption_budget_status *status, struct dv_arena *arena)
+{
+    struct dv_api_status *failure = dv_status_too_many_requests(
+        0, arena, "Cannot evict pod as it would violate the pod's disruption budget.");
+
+    dv_status_add_cause(failure, DV_STR("DisruptionBudget"),
+                        dv_str_printf(arena,
+                                      "The disruption budget %.*s needs %" PRId64
+                                      " healthy pods and has %" PRId64 " currently",
+                                      DV_FMT(budget->metadata.name), status->desired_healthy,
+                                      status->current_healthy),
+                        DV_STR_NONE, arena);
+    return failure;
+}
+
+/* Why a budget does not let the pod be evicted now; NULL: it does, or there is none. What its
+ * status says may be a moment old, so its pods are counted anew when it would allow it: evictions
+ * at once do not get past it together. */
+static const struct dv_api_status *refuse_eviction(struct dv_cluster_operation *operation,
+                                                   const struct dv_api_pod *pod)
+{
+    const struct dv_api_pod_disruption_budget *budget;
+    struct dv_api_pod_disruption_budget_status status;
+    size_t n;
+
+    /* Whoever does not run, or is to end, disturbs nobody by going. */
+    if (dv_pod_is_terminal(pod) || dv_str_eq(pod->status.phase, DV_STR("Pending")) ||
+        pod->metadata.deletion_timestamp.is_set)
+        return NULL;
+    budget = find_budget(operation, pod, &n);
+    if (!budget)
+        return NULL;
+    if (n > 1)
+        return dv_status_new(500, DV_STR_NONE, operation->arena,
+                             "This pod has more than one PodDisruptionBudget, which the eviction "
+                             "subresource does not support.");
+    status = budget->status;
+    if (status.observed_generation != budget->metadata.generation ||
+        is_allowed(budget, pod, &status))
+        count(operation, budget, &status);
+    return is_allowed(budget, pod, &status) ? NULL : violation(budget, &status, operation->arena);
+}
+
 /* ---- eviction ---- */
+
+static bool evict_judged(struct dv_cluster_operation *operation, void *pod)
+{
+    const struct dv_api_status *failure = refuse_eviction(operation, pod);
+
+    if (failure)
+        return dv_cluster_operation_fail(operation, failure);
+    operation->is_evicted = !operation->is_dry_run;
+    return dv_delete_value(operation, pod);
+}
 
 static bool evict_mutated(struct dv_cluster_operation *operation, void *pod)
 {
-    return dv_change_judge_then(operation, pod, dv_delete_value);
+    return dv_change_judge_then(operation, pod, evict_judged);
 }
 
 bool dv_cluster_pod_evict(struct dv_cluster_operation *operation)

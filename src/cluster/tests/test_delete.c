@@ -183,15 +183,16 @@ static void a_bound_pod_has_its_grace_which_only_becomes_shorter(void **state)
     assert_true(delete_pod(fixture, "{\"gracePeriodSeconds\":0}").is_removed);
 }
 
-static struct reply subresource(struct fixture *fixture, enum dv_subresource which,
-                                const struct dv_message *message, const char *json)
+static struct reply subresource_of(struct fixture *fixture, const char *name,
+                                   enum dv_subresource which, const struct dv_message *message,
+                                   const char *json)
 {
     void *value = dv_arena_alloc(fixture->arena, message->size, message->align);
     struct dv_request request = {.verb = DV_VERB_CREATE,
                                  .subresource = which,
                                  .kind = dv_kind(DV_KIND_POD),
                                  .namespace = DV_STR("default"),
-                                 .name = DV_STR("p1"),
+                                 .name = dv_str_from_c(name),
                                  .value = value};
     struct dv_err err;
 
@@ -199,6 +200,12 @@ static struct reply subresource(struct fixture *fixture, enum dv_subresource whi
                              value, NULL, &err),
               &err);
     return ask(fixture, &request);
+}
+
+static struct reply subresource(struct fixture *fixture, enum dv_subresource which,
+                                const struct dv_message *message, const char *json)
+{
+    return subresource_of(fixture, "p1", which, message, json);
 }
 
 static struct reply bind_pod(struct fixture *fixture, const char *json)
@@ -252,6 +259,60 @@ static void evicts_a_pod(void **state)
     assert_str(pod->status.conditions[0].reason, "EvictionByEvictionAPI");
 }
 
+static struct reply evict(struct fixture *fixture, const char *name)
+{
+    return subresource_of(
+        fixture, name, DV_SUB_EVICTION, &dv_message_eviction,
+        dv_str_printf(fixture->arena, "{\"metadata\":{\"name\":\"%s\"}}", name).p);
+}
+
+static void make_ready(struct fixture *fixture, const char *name, const char *phase)
+{
+    const char *text =
+        dv_str_printf(fixture->arena,
+                      "{\"metadata\":{\"name\":\"%s\",\"labels\":{\"app\":\"a\"},"
+                      "\"ownerReferences\":[{\"apiVersion\":\"apps/v1\",\"kind\":\"ReplicaSet\","
+                      "\"name\":\"r\",\"uid\":\"%.*s\",\"controller\":true}]},"
+                      "\"spec\":{\"nodeName\":\"n\",\"containers\":[{\"name\":\"c\",\"image\":"
+                      "\"i\"}]},\"status\":{\"phase\":\"%s\",\"conditions\":[{\"type\":"
+                      "\"Ready\",\"status\":\"True\"}]}}",
+                      name,
+                      DV_FMT(get(fixture, DV_KIND_REPLICA_SET, "default", "r").object->meta->uid),
+                      phase)
+            .p;
+
+    (void)must(create(fixture, DV_KIND_POD, "default", text));
+    (void)must(update_status(fixture, DV_KIND_POD, "default", name, text));
+}
+
+static void a_budget_keeps_pods_from_eviction(void **state)
+{
+    struct fixture *fixture = *state;
+
+    (void)must(create(fixture, DV_KIND_REPLICA_SET, "default",
+                      "{\"metadata\":{\"name\":\"r\"},\"spec\":{\"replicas\":3,\"selector\":"
+                      "{\"matchLabels\":{\"app\":\"a\"}},\"template\":{\"metadata\":{\"labels\":"
+                      "{\"app\":\"a\"}},\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":"
+                      "\"i\"}]}}}}"));
+    make_ready(fixture, "p1", "Running");
+    make_ready(fixture, "p2", "Running");
+    make_ready(fixture, "p3", "Running");
+    (void)must(create(fixture, DV_KIND_DISRUPTION_BUDGET, "default",
+                      "{\"metadata\":{\"name\":\"b\"},\"spec\":{\"maxUnavailable\":\"30%\","
+                      "\"selector\":{\"matchLabels\":{\"app\":\"a\"}}}}"));
+    (void)must(evict(fixture, "p1"));
+    must_fail(evict(fixture, "p2"), 429, "TooManyRequests",
+              "Cannot evict pod as it would violate the pod's disruption budget.");
+    (void)must(evict(fixture, "p1")); /* it goes already */
+    make_ready(fixture, "p4", "Pending");
+    (void)must(evict(fixture, "p4")); /* it does not run yet */
+    (void)must(create(fixture, DV_KIND_DISRUPTION_BUDGET, "default",
+                      "{\"metadata\":{\"name\":\"other\"},\"spec\":{\"selector\":{}}}"));
+    must_fail(evict(fixture, "p2"), 500, "",
+              "This pod has more than one PodDisruptionBudget, which the eviction subresource does "
+              "not support.");
+}
+
 /* ---- collections ---- */
 
 static struct reply delete_all(struct fixture *fixture, const char *labels)
@@ -297,6 +358,7 @@ int main(void)
                                         start_on_disk, end),
         cmocka_unit_test_setup_teardown(binds_a_pod_once, start, end),
         cmocka_unit_test_setup_teardown(evicts_a_pod, start, end),
+        cmocka_unit_test_setup_teardown(a_budget_keeps_pods_from_eviction, start, end),
         cmocka_unit_test_setup_teardown(deletes_what_a_selector_matches, start, end),
     };
 
