@@ -55,10 +55,12 @@ struct dv_sched_victim {
     struct dv_sched_placed *placed;
     int64_t priority;
     int64_t started_s; /* when it was started; the time of now for one that was not */
+    bool is_spared;    /* a PodDisruptionBudget is against it */
 };
 
 /* What it costs to free a node. */
 struct dv_sched_toll {
+    size_t n_spared; /* victims that a PodDisruptionBudget is against */
     int64_t highest; /* the highest priority of its victims */
     int64_t sum;     /* of their priorities, each counted from the lowest that there is */
     size_t n;
@@ -69,6 +71,12 @@ struct dv_sched_toll {
 int dv_sched_compare_victims(const void *a, const void *b);
 void dv_sched_toll_add(struct dv_sched_toll *toll, const struct dv_sched_victim *victim);
 bool dv_sched_toll_is_less(const struct dv_sched_toll *toll, const struct dv_sched_toll *than);
+
+/* Nobody waits for a budget: they are looked at when somebody is to be sent away. */
+void dv_sched_budget_changed(void *ctx, struct dv_object *old, struct dv_object *now);
+/* Marks those for whom no PodDisruptionBudget has anything left: each that may go takes one of what
+ * its budgets allow, in this order. */
+void dv_sched_spare(struct dv_sched *sched, struct dv_sched_victim *victims, size_t n);
 
 /* Whether it is worth a look; if not, the attempt knows the words. */
 bool dv_sched_preempt_begin(struct dv_sched_attempt *attempt);

@@ -245,6 +245,7 @@ static void gather(struct trial *trial, struct dv_sched_victims *lower)
     }
     if (lower->n > 0)
         qsort(lower->v, lower->n, sizeof(lower->v[0]), dv_sched_compare_victims);
+    dv_sched_spare(sched, lower->v, lower->n);
     dv_sched_spend(sched, lower->n * COST_POD);
 }
 
@@ -268,13 +269,18 @@ static void keep_promises(struct trial *trial)
 static void choose(struct trial *trial, const struct dv_sched_victims *lower,
                    struct dv_sched_victims *victims)
 {
-    for (size_t i = 0; i < lower->n; i++) {
-        bool has_taken = come_back(trial, lower->v[i].placed);
+    /* First those whom a budget is against, then the others. */
+    for (size_t i = 0; i < 2 * lower->n; i++) {
+        const struct dv_sched_victim *one = &lower->v[i % lower->n];
+        bool has_taken;
 
+        if (one->is_spared != (i < lower->n))
+            continue;
+        has_taken = come_back(trial, one->placed);
         if (fits(trial, has_taken))
             continue;
-        leave(trial, lower->v[i].placed);
-        *dv_vec_add_in(victims, trial->sched->scratch) = lower->v[i];
+        leave(trial, one->placed);
+        *dv_vec_add_in(victims, trial->sched->scratch) = *one;
     }
 }
 

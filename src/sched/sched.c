@@ -159,11 +159,13 @@ static void on_synced(void *ctx)
     dv_sched_tell_devices(sched);
 }
 
-/* On a real cluster the account may have no right to see namespaces, as it needed none before: then
- * terms that select them by labels find none, and all else works. */
+/* On a real cluster the account may have no right to see namespaces and budgets, as it needed none
+ * before: then terms that select namespaces by labels find none, nobody is spared for a budget, and
+ * all else works. */
 static bool is_waited_for(const struct dv_sched *sched, size_t view)
 {
-    return view != DV_SCHED_VIEW_NAMESPACES || sched->cluster->is_embedded;
+    return (view != DV_SCHED_VIEW_NAMESPACES && view != DV_SCHED_VIEW_BUDGETS) ||
+           sched->cluster->is_embedded;
 }
 
 static bool open_views(struct dv_sched *sched, struct dv_err *err)
@@ -172,13 +174,14 @@ static bool open_views(struct dv_sched *sched, struct dv_err *err)
         enum dv_kind_id kind;
         void (*changed)(void *ctx, struct dv_object *old, struct dv_object *now);
     } all[DV_N_SCHED_VIEWS] = {
-        [DV_SCHED_VIEW_NAMESPACES] = {DV_KIND_NAMESPACE,  dv_sched_namespace_changed},
-        [DV_SCHED_VIEW_NODES] = {DV_KIND_NODE,       dv_sched_node_changed     },
-        [DV_SCHED_VIEW_CLASSES] = {DV_KIND_CLASS,      dv_sched_class_changed    },
-        [DV_SCHED_VIEW_SLICES] = {DV_KIND_SLICE,      dv_sched_slice_changed    },
-        [DV_SCHED_VIEW_RULES] = {DV_KIND_TAINT_RULE, dv_sched_rule_changed     },
-        [DV_SCHED_VIEW_CLAIMS] = {DV_KIND_CLAIM,      dv_sched_claim_changed    },
-        [DV_SCHED_VIEW_PODS] = {DV_KIND_POD,        dv_sched_pod_changed      },
+        [DV_SCHED_VIEW_NAMESPACES] = {DV_KIND_NAMESPACE,         dv_sched_namespace_changed},
+        [DV_SCHED_VIEW_NODES] = {DV_KIND_NODE,              dv_sched_node_changed     },
+        [DV_SCHED_VIEW_CLASSES] = {DV_KIND_CLASS,             dv_sched_class_changed    },
+        [DV_SCHED_VIEW_SLICES] = {DV_KIND_SLICE,             dv_sched_slice_changed    },
+        [DV_SCHED_VIEW_RULES] = {DV_KIND_TAINT_RULE,        dv_sched_rule_changed     },
+        [DV_SCHED_VIEW_CLAIMS] = {DV_KIND_CLAIM,             dv_sched_claim_changed    },
+        [DV_SCHED_VIEW_PODS] = {DV_KIND_POD,               dv_sched_pod_changed      },
+        [DV_SCHED_VIEW_BUDGETS] = {DV_KIND_DISRUPTION_BUDGET, dv_sched_budget_changed   },
     };
 
     for (size_t i = 0; i < DV_N_SCHED_VIEWS; i++) {

@@ -12,6 +12,8 @@
 #include "base/map.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "cluster/cluster.h"
+#include "resource/disruption.h"
 #include "resource/object_pool.h"
 #include "resource/resource.h"
 #include "sched/attempt.h"
@@ -27,6 +29,8 @@
 #define TEXT_BYTES_MAX 256u
 /* What a look at a node costs beside what is counted there, in the allocator's units. */
 #define COST_NODE 100u
+/* What it costs to hold a pod against a budget, in the allocator's units. */
+#define COST_BUDGET 10u
 
 /* ---- what costs less: the rules of the reference, in its order; pure ---- */
 
@@ -51,6 +55,7 @@ void dv_sched_toll_add(struct dv_sched_toll *toll, const struct dv_sched_victim 
         toll->started_s = victim->started_s;
     }
     toll->n++;
+    toll->n_spared += victim->is_spared;
     /* Counted from the lowest, so that one pod more never costs less: priorities may be negative.
      */
     toll->sum += victim->priority - INT32_MIN;
@@ -58,6 +63,8 @@ void dv_sched_toll_add(struct dv_sched_toll *toll, const struct dv_sched_victim 
 
 bool dv_sched_toll_is_less(const struct dv_sched_toll *toll, const struct dv_sched_toll *than)
 {
+    if (toll->n_spared != than->n_spared)
+        return toll->n_spared < than->n_spared;
     if (toll->highest != than->highest)
         return toll->highest < than->highest;
     if (toll->sum != than->sum)
@@ -65,6 +72,58 @@ bool dv_sched_toll_is_less(const struct dv_sched_toll *toll, const struct dv_sch
     if (toll->n != than->n)
         return toll->n < than->n;
     return toll->started_s > than->started_s;
+}
+
+/* ---- whom budgets are against ---- */
+
+struct budget {
+    struct dv_disruption disruption; /* for its selector */
+    int64_t n_left;
+};
+
+/* Takes one of what each budget of the pod has left. Returns whether one has nothing left. */
+static bool is_against(struct budget *budgets, size_t n, const struct dv_api_object_meta *pod)
+{
+    bool is_refused = false;
+
+    for (size_t i = 0; i < n; i++) {
+        const struct dv_disruption *disruption = &budgets[i].disruption;
+
+        if (dv_str_eq(disruption->budget->metadata.namespace, pod->namespace) &&
+            dv_disruption_selects(disruption, pod))
+            is_refused |= --budgets[i].n_left < 0;
+    }
+    return is_refused;
+}
+
+void dv_sched_budget_changed(void *ctx, struct dv_object *old, struct dv_object *now)
+{
+    (void)ctx;
+    (void)old;
+    (void)now;
+}
+
+void dv_sched_spare(struct dv_sched *sched, struct dv_sched_victim *victims, size_t n)
+{
+    const struct dv_view *view = sched->views[DV_SCHED_VIEW_BUDGETS];
+    size_t n_budgets = 0;
+    struct budget *budgets;
+    const struct dv_object *object;
+    size_t at = 0;
+
+    if (n == 0 || !view || dv_view_n(view) == 0)
+        return;
+    budgets = DV_NEW_ARRAY(sched->scratch, struct budget, dv_view_n(view));
+    while ((object = dv_view_next(view, &at)) != NULL) {
+        const struct dv_api_pod_disruption_budget *value = object->value;
+
+        dv_disruption_begin(&budgets[n_budgets].disruption, value, sched->scratch);
+        budgets[n_budgets++].n_left = value->status.disruptions_allowed;
+    }
+    for (size_t i = 0; i < n; i++)
+        victims[i].is_spared =
+            is_against(budgets, n_budgets, dv_object_unpack(victims[i].placed->object)->meta);
+    dv_sched_spend(sched, (n + 1) * n_budgets * COST_BUDGET);
 }
 
 /* ---- for whom, and where ---- */

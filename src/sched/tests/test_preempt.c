@@ -20,10 +20,10 @@
 static void the_most_important_pod_comes_first(void **state)
 {
     struct dv_sched_victim all[] = {
-        {NULL, 1, 50},
-        {NULL, 9, 80},
-        {NULL, 1, 20},
-        {NULL, 9, 70},
+        {NULL, 1, 50, false},
+        {NULL, 9, 80, false},
+        {NULL, 1, 20, false},
+        {NULL, 9, 70, false},
     };
 
     (void)state;
@@ -40,13 +40,14 @@ static const struct {
     struct dv_sched_victim more[3];
     size_t n_more;
 } tolls[] = {
-  /* The lowest highest priority, though there are more of them; the lowest sum, also of negative
-  * ones; the fewest; those who began last. */
-    {{{NULL, 1, 5}, {NULL, 1, 5}}, 2, {{NULL, 2, 5}},                 1},
-    {{{NULL, 5, 5}, {NULL, 1, 5}}, 2, {{NULL, 5, 5}, {NULL, 2, 5}},   2},
-    {{{NULL, -5, 5}},              1, {{NULL, -5, 5}, {NULL, -5, 5}}, 2},
-    {{{NULL, 5, 9}},               1, {{NULL, 5, 8}},                 1},
-    {{{NULL, 5, 9}, {NULL, 1, 1}}, 2, {{NULL, 5, 8}, {NULL, 1, 7}},   2},
+  /* The fewest whom a budget is against; the lowest highest priority, though there are more of
+  * them; the lowest sum, also of negative   ones; the fewest; those who began last. */
+    {{{NULL, 1, 5, false}, {NULL, 1, 5, false}}, 2, {{NULL, 2, 5, false}},                        1},
+    {{{NULL, 5, 5, false}, {NULL, 1, 5, false}}, 2, {{NULL, 5, 5, false}, {NULL, 2, 5, false}},   2},
+    {{{NULL, -5, 5, false}},                     1, {{NULL, -5, 5, false}, {NULL, -5, 5, false}}, 2},
+    {{{NULL, 5, 9, false}},                      1, {{NULL, 5, 8, false}},                        1},
+    {{{NULL, 9, 1, false}, {NULL, 9, 1, false}}, 2, {{NULL, 1, 9, true}},                         1},
+    {{{NULL, 5, 9, false}, {NULL, 1, 1, false}}, 2, {{NULL, 5, 8, false}, {NULL, 1, 7, false}},   2},
 };
 
 static struct dv_sched_toll toll_of(const struct dv_sched_victim *victims, size_t n)
@@ -188,6 +189,32 @@ static void nobody_is_harmed_in_vain(void **state)
     assert_non_null(
         strstr(said_of(world, "r"), "preemption: not eligible due to preemptionPolicy=Never."));
     assert_int_equal(numbers(world).n_preempted, 0);
+}
+
+static void those_whom_a_budget_is_against_go_last(void **state)
+{
+    struct world *world = *state;
+
+    make_node(world, "n1", 0); /* 4 cpus */
+    (void)make(
+        world, DV_KIND_POD,
+        "{metadata: {name: a, labels: {app: kept}}, spec: {priority: 10, containers: [{name: "
+        "c, image: pause, resources: {requests: {cpu: '2'}}}]}}");
+    make_ranked(world, "b", "mid", 2, "");
+    (void)make(world, DV_KIND_DISRUPTION_BUDGET,
+               "{metadata: {name: x}, spec: {minAvailable: 1, selector: {matchLabels: {app: "
+               "kept}}}}");
+    open_sched(world);
+    make_ranked(world, "p", "high", 2, "");
+    pass(world, 1000);
+    assert_true(is_going(world, "b"));
+    assert_false(is_going(world, "a"));
+    /* They go all the same when there is nobody else. */
+    destroy(world, DV_KIND_POD, "b");
+    pass(world, 1000);
+    make_ranked(world, "q", "high", 2, "");
+    pass(world, 1000);
+    assert_true(is_going(world, "a"));
 }
 
 static void distance_is_made_by_preemption_too(void **state)
@@ -338,6 +365,7 @@ int main(void)
         TEST(the_lowest_pods_make_room),
         TEST(what_was_freed_is_not_given_to_lower_pods),
         TEST(nobody_is_harmed_in_vain),
+        TEST(those_whom_a_budget_is_against_go_last),
         TEST(distance_is_made_by_preemption_too),
         TEST(devices_are_not_preempted_by_default),
         TEST(devices_of_the_lowest_go_to_the_highest),
