@@ -3,6 +3,7 @@
  * out when somebody was interrupted, and is deleted. */
 #include "apps/plan/apps_plan.h"
 #include "apps/plan/job_state.h"
+#include "apps/plan/pod_state.h"
 #include "apps/plan/replica_set.h"
 #include "base/arena.h"
 #include "base/str.h"
@@ -286,11 +287,15 @@ static void plan_more(struct dv_job_state *state, int64_t n)
     struct dv_job_failures failures = dv_job_failures_of(state);
     uint64_t pause_ms =
         state->has_index_limit ? 0 : dv_job_backoff_ms(&failures, state->input->now);
+    int64_t n_room = DV_PODS_WAITING_MAX;
 
     if (pause_ms > 0) {
         dv_plan_again(state->plan, pause_ms);
         return;
     }
+    for (size_t i = 0; i < state->pods.n; i++)
+        n_room -= state->pods.v[i].is_active && dv_pod_is_waiting(state->pods.v[i].pod);
+    n = n < n_room ? n : n_room;
     n = n < DV_JOB_BURST ? n : DV_JOB_BURST;
     if (state->is_indexed) {
         create_indexed(state, n);

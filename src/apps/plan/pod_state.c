@@ -3,6 +3,11 @@
 #include "base/str.h"
 #include "resource/resource.h"
 
+bool dv_pod_is_waiting(const struct dv_api_pod *pod)
+{
+    return pod->spec.node_name.n == 0;
+}
+
 bool dv_pod_is_available(const struct dv_api_pod *pod, int64_t min_ready_s, struct dv_time now)
 {
     struct dv_time since = {0};

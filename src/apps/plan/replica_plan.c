@@ -18,6 +18,7 @@ struct state {
     struct dv_plan *plan;
     DV_VEC(const struct dv_api_pod *) active;
     int64_t n_terminating;
+    int64_t n_waiting; /* of the active ones: they have no node yet */
 };
 
 static void find_pods(struct state *state)
@@ -29,8 +30,10 @@ static void find_pods(struct state *state)
 
         if (dv_plan_ownership(state->owner, &pod->metadata) != DV_OWNER_HAS)
             continue;
-        if (dv_pod_is_active(pod))
+        if (dv_pod_is_active(pod)) {
             *dv_vec_add_in(&state->active, state->plan->arena) = pod;
+            state->n_waiting += dv_pod_is_waiting(pod);
+        }
         state->n_terminating += pod->metadata.deletion_timestamp.is_set && !dv_pod_is_terminal(pod);
     }
 }
@@ -42,6 +45,9 @@ static void plan_pods(struct state *state)
     int64_t n_more = wanted - (int64_t)state->active.n;
     size_t n_less = n_more < 0 ? (size_t)-n_more : 0;
 
+    /* Those that are missing are made when some of those have a node that wait for one. */
+    if (n_more > DV_PODS_WAITING_MAX - state->n_waiting)
+        n_more = DV_PODS_WAITING_MAX - state->n_waiting;
     for (int64_t i = 0; i < n_more && i < DV_REPLICA_BURST; i++)
         (void)dv_plan_create(state->plan, dv_kind(DV_KIND_POD),
                              dv_plan_pod(state->owner, &spec->template, state->plan->arena));

@@ -453,6 +453,45 @@ static void a_set_has_as_many_as_it_wants(void **state)
     }
 }
 
+/* One number in a manifest must not fill the memory with pods that no node has room for. */
+static void no_more_are_made_than_may_wait(void **state)
+{
+    static const struct {
+        size_t n_waiting, n_placed;
+        size_t n_created;
+    } rows[] = {
+        {19999, 0,     1  },
+        {20000, 0,     0  },
+        {20001, 0,     0  },
+        {19000, 50000, 500},
+    };
+    struct dv_arena *arena = *state;
+    const struct dv_api_pod *waiting = pod_of("a", "status: {phase: Pending}", arena);
+    const struct dv_api_pod *placed = pod_of("b", "spec: {nodeName: node}", arena);
+
+    for (size_t i = 0; i < DV_COUNT(rows); i++) {
+        size_t n = rows[i].n_waiting + rows[i].n_placed;
+        const struct dv_api_pod **pods = DV_NEW_ARRAY(arena, const struct dv_api_pod *, n);
+        const struct dv_replica_input input = {
+            .set = read_as(
+                DV_KIND_REPLICA_SET, arena,
+                "{metadata: {name: r, namespace: ns, uid: owner}, spec: {replicas: 2000000000, "
+                "selector: {matchLabels: {app: x}}, " TEMPLATE("i") "}}"),
+            .pods = pods,
+            .n_pods = n};
+        struct dv_plan plan;
+        size_t n_created = 0;
+
+        for (size_t j = 0; j < n; j++)
+            pods[j] = j < rows[i].n_waiting ? waiting : placed;
+        dv_plan_init(&plan, arena);
+        dv_replica_plan(&input, &plan);
+        for (size_t j = 0; j < plan.actions.n; j++)
+            n_created += plan.actions.v[j].type == DV_ACTION_CREATE;
+        assert_int_equal(n_created, rows[i].n_created);
+    }
+}
+
 #define a_test(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
 
 int main(void)
@@ -466,6 +505,7 @@ int main(void)
         a_test(going_back_gives_the_highest_number),
         a_test(progress_is_told),
         a_test(old_sets_go_when_all_is_done),
+        a_test(no_more_are_made_than_may_wait),
         a_test(the_least_is_lost),
         a_test(a_hundred_thousand_are_put_in_order),
         a_test(names_have_room_for_the_hash),

@@ -401,12 +401,37 @@ static void only_what_nobody_counts_is_let_go(void **state)
     assert_int_equal(world.plan.actions.n, 2);
 }
 
+static void no_more_are_made_than_may_wait(void **state)
+{
+    enum { N = 19999 };
+    struct world world = {.arena = *state};
+    const struct dv_api_pod **pods = DV_NEW_ARRAY(world.arena, const struct dv_api_pod *, N);
+    const struct dv_job_input input = {.job =
+                                           job_of(", parallelism: 1000000000, completions: "
+                                                  "1000000000",
+                                                  "startTime: '1970-01-12T13:46:40Z'", world.arena),
+                                       .pods = pods,
+                                       .n_pods = N,
+                                       .now = at(NOW)};
+    size_t n_created = 0;
+
+    (void)add_pod(&world, "P");
+    for (size_t i = 0; i < N; i++)
+        pods[i] = world.pods.v[0];
+    dv_plan_init(&world.plan, world.arena);
+    dv_job_plan(&input, &world.plan);
+    for (size_t i = 0; i < world.plan.actions.n; i++)
+        n_created += world.plan.actions.v[i].type == DV_ACTION_CREATE;
+    assert_int_equal(n_created, 1);
+}
+
 #define a_test(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         a_test(counts_in_steps),
+        a_test(no_more_are_made_than_may_wait),
         a_test(ends_in_steps),
         a_test(the_status_goes_on_where_pods_are_refused),
         a_test(a_status_that_another_has_written_is_not_overwritten),
