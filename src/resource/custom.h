@@ -160,10 +160,12 @@ void dv_custom_prepare_create(const struct dv_custom_version *version,
 void dv_custom_prepare_update(const struct dv_custom_version *version, bool is_status,
                               struct dv_api_custom_object *object,
                               const struct dv_api_custom_object *old, struct dv_arena *arena);
-/* Adds what is wrong with the body. `old` is what is stored, or NULL. */
+/* Adds what is wrong with the body. `old` is what is stored, or NULL. What rules say against parts
+ * that are as they were before is for `warnings` (NULL: for nobody). */
 void dv_custom_check(const struct dv_custom_version *version,
                      const struct dv_api_custom_object *object,
-                     const struct dv_api_custom_object *old, struct dv_problems *problems);
+                     const struct dv_api_custom_object *old, struct dv_problems *problems,
+                     struct dv_problems *warnings);
 /* Sets the number at a path of members, ".spec.replicas"; objects on the way are made. False: the
  * path leads through something else. */
 DV_CHECKED bool dv_custom_set_number(struct dv_api_custom_object *object, dv_str path,

@@ -336,6 +336,20 @@ static void check_definition(const void *value, const struct dv_object *old,
         dv_custom_unref(dv_custom_new(value, problems));
 }
 
+static void check_custom(struct dv_cluster_operation *operation,
+                         const struct dv_custom_version *version, const void *value,
+                         const struct dv_object *old, struct dv_problems *problems)
+{
+    struct dv_problems warnings = {.arena = operation->arena};
+
+    dv_custom_check(version, value, old ? dv_change_stored(operation, old) : NULL, problems,
+                    &warnings);
+    for (size_t i = 0; i < warnings.n; i++)
+        dv_change_warn(operation,
+                       dv_str_printf(operation->arena, "%.*s: %.*s", DV_FMT(warnings.v[i].field),
+                                     DV_FMT(warnings.v[i].detail)));
+}
+
 void dv_change_check_custom(struct dv_cluster_operation *operation, const void *value,
                             const struct dv_object *old, struct dv_problems *problems)
 {
@@ -343,7 +357,7 @@ void dv_change_check_custom(struct dv_cluster_operation *operation, const void *
     bool is_status = operation->request && operation->request->subresource == DV_SUB_STATUS;
 
     if (version)
-        dv_custom_check(version, value, old ? dv_change_stored(operation, old) : NULL, problems);
+        check_custom(operation, version, value, old, problems);
     else if (kind_of(operation)->id == DV_KIND_CUSTOM_DEFINITION && !is_status)
         check_definition(value, old, problems);
 }

@@ -204,7 +204,8 @@ void dv_custom_prepare_update(const struct dv_custom_version *version, bool is_s
 
 void dv_custom_check(const struct dv_custom_version *version,
                      const struct dv_api_custom_object *object,
-                     const struct dv_api_custom_object *old, struct dv_problems *problems)
+                     const struct dv_api_custom_object *old, struct dv_problems *problems,
+                     struct dv_problems *warnings)
 {
     struct dv_arena *arena = problems->arena;
     size_t n_problems = problems->n;
@@ -214,7 +215,7 @@ void dv_custom_check(const struct dv_custom_version *version,
     dv_schema_check(version->schema, doc, before, NULL,
                     DV_SCHEMA_STEPS_MAX + 4 * (uint64_t)body_of(object).n, problems);
     if (problems->n == n_problems)
-        dv_schema_check_rules(version->schema, doc, before, NULL, problems);
+        dv_schema_check_rules(version->schema, doc, before, NULL, problems, warnings);
     else if (version->schema->has_rules)
         dv_problem_add(problems, DV_PROBLEM_INVALID, NULL, "<nil>", dv_bad_null(),
                        "some validation rules were not checked because the object was invalid; "

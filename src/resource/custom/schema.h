@@ -158,10 +158,11 @@ struct dv_json *dv_schema_prune(const struct dv_structural *schema, const struct
 void dv_schema_check(const struct dv_structural *schema, const struct dv_json *value,
                      const struct dv_json *old, const struct dv_field_path *path,
                      uint64_t steps_max, struct dv_problems *problems);
-/* Adds what the rules of the schema say against the value, which has no other problems. */
+/* Adds what the rules of the schema say against the value, which has no other problems; and to
+ * `warnings` (may be NULL) what they say against values that are as they were before. */
 void dv_schema_check_rules(const struct dv_structural *schema, const struct dv_json *value,
                            const struct dv_json *old, const struct dv_field_path *path,
-                           struct dv_problems *problems);
+                           struct dv_problems *problems, struct dv_problems *warnings);
 /* Whether the item of a list that is a map has the keys of the other. */
 bool dv_schema_is_same_item(const struct dv_structural *list, const struct dv_json *a,
                             const struct dv_json *b);

@@ -23,6 +23,8 @@
 /* How many rules a schema may have. */
 #define RULES_MAX 1000u
 #define PROBLEM_BYTES_MAX 65536u
+/* What messageExpression may give. */
+#define MESSAGE_BYTES_MAX (5u * 1024u)
 
 /* ---- reading ---- */
 
@@ -150,7 +152,8 @@ void dv_schema_read_rules(struct dv_schema_reader *reader, const struct dv_json 
 /* A walk over a value and its schema. */
 struct judging {
     struct dv_problems *problems;
-    struct dv_arena *arena; /* for values and evaluations */
+    struct dv_problems *warnings; /* about what has been there before; NULL: nobody wants them */
+    struct dv_arena *arena;       /* for values and evaluations */
     uint64_t cost_left;
     bool is_over;
 };
@@ -164,7 +167,7 @@ struct value {
 
 static void judge(struct judging *judging, const struct value *value);
 
-static void refuse(struct judging *judging, const struct value *value,
+static void refuse(struct dv_problems *problems, const struct value *value,
                    const struct dv_schema_rule *rule, dv_str message)
 {
     struct dv_field_path below = {.up = value->path, .kind = PATH_TEXT, .key = rule->path};
@@ -182,8 +185,14 @@ static void refuse(struct judging *judging, const struct value *value,
                   ? dv_bad_str(text)
                   : (struct dv_bad_value){.kind = BAD_JSON, .text = dv_buf_str(&buf)};
     }
-    dv_problem_add(judging->problems, (enum dv_problem_type)rule->reason,
+    dv_problem_add(problems, (enum dv_problem_type)rule->reason,
                    rule->path.n > 0 ? &below : value->path, NULL, bad, "%.*s", DV_FMT(message));
+}
+
+/* Whether what an expression gives can be told. */
+static bool is_message(dv_str text)
+{
+    return text.n > 0 && text.n <= MESSAGE_BYTES_MAX && dv_str_find_char(text, '\n') == text.n;
 }
 
 /* What a rule says that is not kept: what its expression gives, its message, or itself. */
@@ -194,11 +203,50 @@ static dv_str message_of(struct judging *judging, struct dv_cel_session *session
 
     if (rule->message_expression &&
         dv_cel_session_eval(session, rule->message_expression, &gave) == DV_CEL_GAVE_STRING &&
-        gave.s.n > 0 && dv_str_find_char(gave.s, '\n') == gave.s.n)
-        return gave.s;
+        is_message(dv_str_trim(gave.s)))
+        return dv_str_trim(gave.s);
     if (rule->message.n > 0)
-        return rule->message;
-    return dv_str_printf(judging->arena, "failed rule: %.*s", DV_FMT(rule->text));
+        return dv_str_trim(rule->message);
+    return dv_str_printf(judging->arena, "failed rule: %.*s", DV_FMT(dv_str_trim(rule->text)));
+}
+
+/* What a rule is called that could not be evaluated. */
+static dv_str name_of(const struct dv_schema_rule *rule)
+{
+    return dv_str_trim(rule->message.n > 0 ? rule->message : rule->text);
+}
+
+/* Of such a rule the type of the value is told instead of the value. */
+static struct dv_bad_value type_of(const struct value *value)
+{
+    enum dv_schema_type type = (enum dv_schema_type)value->schema->type;
+
+    return dv_bad_str(type == DV_SCHEMA_ANY ? DV_STR_NONE
+                                            : dv_str_from_c(dv_schema_type_name(type)));
+}
+
+/* Says what went wrong with a rule. One that costs too much is the last. */
+static void tell_error(struct judging *judging, const struct value *value,
+                       const struct dv_schema_rule *rule, dv_str error)
+{
+    dv_str name = name_of(rule);
+
+    if (dv_str_starts_with(error, DV_STR("no such overload"))) {
+        dv_problem_add(judging->problems, DV_PROBLEM_INVALID, value->path, NULL, type_of(value),
+                       "'%.*s': call arguments did not match a supported operator, function or "
+                       "macro signature for rule: %.*s",
+                       DV_FMT(error), DV_FMT(name));
+    } else if (dv_str_starts_with(error,
+                                  DV_STR("operation cancelled: actual cost limit exceeded"))) {
+        judging->is_over = true;
+        dv_problem_add(judging->problems, DV_PROBLEM_INVALID, value->path, NULL, type_of(value),
+                       "'%.*s': no further validation rules will be run due to call cost exceeds "
+                       "limit for rule: %.*s",
+                       DV_FMT(error), DV_FMT(name));
+    } else {
+        dv_problem_add(judging->problems, DV_PROBLEM_INVALID, value->path, NULL, type_of(value),
+                       "%.*s evaluating rule: %.*s", DV_FMT(error), DV_FMT(name));
+    }
 }
 
 /* Counts what a rule has cost. False: there is nothing left. */
@@ -209,7 +257,7 @@ static bool pay(struct judging *judging, const struct value *value, uint64_t cos
         return true;
     }
     judging->is_over = true;
-    dv_problem_add(judging->problems, DV_PROBLEM_INVALID, value->path, NULL, dv_bad_none(),
+    dv_problem_add(judging->problems, DV_PROBLEM_INVALID, value->path, NULL, type_of(value),
                    "validation failed due to running out of cost budget, no further validation "
                    "rules will be run");
     return false;
@@ -220,6 +268,7 @@ static void judge_rule(struct judging *judging, const struct value *value,
 {
     struct dv_cel_inputs own = *inputs;
     struct dv_cel_session *session;
+    struct dv_problems *problems = judging->problems;
     enum dv_cel_outcome outcome;
     struct dv_cel_gave gave;
 
@@ -230,15 +279,15 @@ static void judge_rule(struct judging *judging, const struct value *value,
     outcome = dv_cel_session_eval(session, rule->compiled, &gave);
     if (!pay(judging, value, gave.cost) || (outcome == DV_CEL_GAVE_BOOL && gave.b))
         return;
-    /* A rule that came later than the value says nothing against it as long as it stays. */
-    if (!rule->uses_old && value->old && dv_json_eq(value->node, value->old))
+    if (outcome != DV_CEL_GAVE_BOOL) {
+        tell_error(judging, value, rule, gave.s);
         return;
-    if (outcome == DV_CEL_GAVE_BOOL)
-        refuse(judging, value, rule, message_of(judging, session, rule));
-    else
-        refuse(judging, value, rule,
-               dv_str_printf(judging->arena, "%.*s evaluating rule: %.*s", DV_FMT(gave.s),
-                             DV_FMT(rule->message.n > 0 ? rule->message : rule->text)));
+    }
+    /* A rule that came later than the value only warns of it as long as it stays. */
+    if (!rule->uses_old && value->old && dv_json_eq(value->node, value->old))
+        problems = judging->warnings;
+    if (problems)
+        refuse(problems, value, rule, message_of(judging, session, rule));
 }
 
 static void judge_rules(struct judging *judging, const struct value *value)
@@ -311,10 +360,11 @@ static void judge(struct judging *judging, const struct value *value)
 
 void dv_schema_check_rules(const struct dv_structural *schema, const struct dv_json *value,
                            const struct dv_json *old, const struct dv_field_path *path,
-                           struct dv_problems *problems)
+                           struct dv_problems *problems, struct dv_problems *warnings)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
-    struct judging judging = {.problems = problems, .arena = scratch, .cost_left = OBJECT_COST_MAX};
+    struct judging judging = {
+        .problems = problems, .warnings = warnings, .arena = scratch, .cost_left = OBJECT_COST_MAX};
 
     if (schema->has_rules)
         judge(&judging, &(const struct value){schema, value, old, path});

@@ -181,6 +181,25 @@ def test_rules_judge_what_is_written(api):
              Content_Type="application/merge-patch+json")
 
 
+def test_a_later_rule_warns_of_what_stays_as_it_was(api):
+    made = define(api, RULE)
+    path = f"{DEFINITIONS}/{made['metadata']['name']}"
+    rule = api.must("POST", RULES, {"apiVersion": "features.example.com/v1", "kind": "LabelRule",
+                                    "metadata": {"name": "r"}, "spec": {"rules": [{"name": "long", "labels": {}}]}})
+    live = api.must("GET", path)
+    schema = live["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    schema["x-kubernetes-validations"] = [{"rule": "self.rules.all(r, size(r.name) < 3)", "message": "short names"}]
+    api.must("PUT", path, live)
+    other = {**rule, "metadata": {"name": "s"}}
+    wait_for(lambda: api.ask("POST", f"{RULES}?dryRun=All", other)[0] == 422)
+    rule["metadata"]["labels"] = {"a": "b"}
+    connection, answer = api.open("PUT", f"{RULES}/r", rule)
+    answer.read()
+    assert answer.status == 200
+    assert answer.headers["Warning"] == '299 - "spec: Invalid value: short names"'
+    connection.close()
+
+
 def apply(api, manager, body, path, **options):
     force = options.pop("force", "false")
     return api.ask("PATCH", f"{path}?fieldManager={manager}&force={force}", json.dumps(body),
