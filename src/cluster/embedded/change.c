@@ -18,6 +18,7 @@
 #include "cluster/embedded/update.h"
 #include "cluster/objects/collection.h"
 #include "resource/custom.h"
+#include "resource/pod_security.h"
 #include "resource/prepare.h"
 #include "resource/resource.h"
 #include "store/store.h"
@@ -391,16 +392,53 @@ bool dv_change_check_namespace(struct dv_cluster_operation *operation, dv_str na
     return dv_cluster_operation_fail(operation, failure);
 }
 
+/* The metadata of the namespace that the object is in; NULL: there is none. */
+static const struct dv_api_object_meta *namespace_of(const struct dv_cluster_operation *operation)
+{
+    const struct dv_object *namespace =
+        operation->is_computing
+            ? operation->namespace
+            : dv_embedded_get(operation->embedded, dv_kind(DV_KIND_NAMESPACE), DV_STR_NONE,
+                              dv_entry_namespace(operation->entry));
+
+    return namespace ? namespace->meta : NULL;
+}
+
 void dv_change_check_admin_access(const struct dv_cluster_operation *operation,
                                   const struct dv_validation *what, struct dv_problems *problems)
 {
-    const struct dv_object *namespace;
+    if (what->kind->id == DV_KIND_CLAIM || what->kind->id == DV_KIND_TEMPLATE)
+        dv_validate_admin_access(what, namespace_of(operation), problems);
+}
 
-    if (what->kind->id != DV_KIND_CLAIM && what->kind->id != DV_KIND_TEMPLATE)
-        return;
-    namespace = operation->is_computing
-                    ? operation->namespace
-                    : dv_embedded_get(operation->embedded, dv_kind(DV_KIND_NAMESPACE), DV_STR_NONE,
-                                      dv_entry_namespace(operation->entry));
-    dv_validate_admin_access(what, namespace ? namespace->meta : NULL, problems);
+bool dv_change_check_security(struct dv_cluster_operation *operation, const void *value)
+{
+    const struct dv_kind *kind = kind_of(operation);
+    const struct dv_api_pod_template_spec *template = dv_pod_template_of(kind, value);
+    const struct dv_api_pod *pod = kind->id == DV_KIND_POD ? value : NULL;
+    const struct dv_api_object_meta *meta = pod ? &pod->metadata : NULL;
+    const struct dv_api_object_meta *namespace;
+    dv_str found = DV_STR_NONE;
+
+    if (template)
+        meta = &template->metadata;
+    if (!meta)
+        return true;
+    namespace = namespace_of(operation);
+    if (pod)
+        found = dv_pod_security_violations(namespace, DV_POD_SECURITY_ENFORCE, meta, &pod->spec,
+                                           operation->arena);
+    if (found.n > 0) {
+        struct dv_status_about about = dv_change_about(operation);
+
+        return dv_cluster_operation_fail(
+            operation,
+            dv_status_forbidden(&about, operation->arena, "violates %.*s", DV_FMT(found)));
+    }
+    found = dv_pod_security_violations(namespace, DV_POD_SECURITY_WARN, meta,
+                                       pod ? &pod->spec : &template->spec, operation->arena);
+    if (found.n > 0)
+        dv_change_warn(operation,
+                       dv_str_printf(operation->arena, "would violate %.*s", DV_FMT(found)));
+    return true;
 }

@@ -30,6 +30,10 @@ DV_CHECKED bool dv_change_admit(struct dv_cluster_operation *operation, const vo
 void dv_change_check_admin_access(const struct dv_cluster_operation *operation,
                                   const struct dv_validation *what, struct dv_problems *problems);
 
+/* Holds a pod to the standard that its namespace demands, and warns of a pod or a template for pods
+ * that violates another one. False: the operation has failed. */
+DV_CHECKED bool dv_change_check_security(struct dv_cluster_operation *operation, const void *value);
+
 /* The version of its kind's definition that the request is made in. NULL: the kind is built in, the
  * definition is gone, or the version is not served any more. */
 const struct dv_custom_version *dv_change_version(const struct dv_cluster_operation *operation);

@@ -99,7 +99,7 @@ static bool create_admitted(struct dv_cluster_operation *operation, void *value)
     if (problems.n > 0)
         return dv_cluster_operation_fail(operation,
                                          dv_status_invalid(&about, &problems, operation->arena));
-    if (!dv_runtime_class_check(operation, value))
+    if (!dv_runtime_class_check(operation, value) || !dv_change_check_security(operation, value))
         return false;
     /* The reference's store finds that, which a dry run does not reach. */
     if (operation->sent_version.n > 0 && !operation->is_dry_run)

@@ -237,6 +237,10 @@ static bool update_admitted(struct dv_cluster_operation *operation, void *value)
     if (problems.n > 0)
         return dv_cluster_operation_fail(operation,
                                          dv_status_invalid(&about, &problems, operation->arena));
+    /* Pods are held to it when they are made: what is looked at cannot be changed later. */
+    if (what.operation == DV_UPDATE && kind->id != DV_KIND_POD &&
+        !dv_change_check_security(operation, value))
+        return false;
     own_fields(operation, value, operation->managed);
     return dv_change_finish(operation, value);
 }

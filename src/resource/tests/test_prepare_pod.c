@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/defs.h"
+#include "resource/pod_security.h"
 #include "resource/resource.h"
 #include "support/dvtest.h"
 
@@ -217,11 +218,86 @@ static void many_tolerations_are_kept_as_they_are(void **state)
     assert_int_equal(pod.spec.n_tolerations, N + 1);
 }
 
+#define NAMESPACE(level) "{labels: {pod-security.kubernetes.io/enforce: " level "}}"
+#define ONE(context) "{containers: [{name: c, securityContext: {" context "}}]}"
+#define BASELINE "PodSecurity \"baseline:latest\": "
+#define RESTRICTED "PodSecurity \"restricted:latest\": "
+#define CAREFUL                                                                                    \
+    "allowPrivilegeEscalation: false, runAsNonRoot: true, capabilities: {drop: [ALL]}, "           \
+    "seccompProfile: {type: RuntimeDefault}"
+
+static void pods_are_held_to_the_standard_of_their_namespace(void **state)
+{
+    static const struct {
+        const char *namespace;
+        const char *spec;
+        const char *want; /* "": nothing */
+    } rows[] = {
+        {"{}",                                                           ONE("privileged: true"),                                          ""},
+        {NAMESPACE("privileged"),                                        ONE("privileged: true"),                                          ""},
+        {NAMESPACE("baseline"),                                          ONE(""),                                                          ""},
+        {NAMESPACE("baseline"),                                          ONE("capabilities: {add: [CHOWN, KILL]}, procMount: Default"),    ""},
+        {NAMESPACE("baseline"),
+         "{containers: [{name: a, securityContext: {privileged: true}}, {name: b}], "
+         "initContainers: "
+         "[{name: i, securityContext: {privileged: true}}], volumes: [{name: cdi, hostPath: {path: "
+         "/x}}], hostPID: true}",                                                                                                          BASELINE "host namespaces (hostPID=true), hostPath volumes (volume \"cdi\"), privileged "
+                  "(containers \"i\", \"a\" must not set securityContext.privileged=true)"                  },
+        {NAMESPACE("baseline"),                                          ONE("capabilities: {add: [SYS_TIME, KILL, NET_RAW]}"),
+         BASELINE "non-default capabilities (container \"c\" must not include \"NET_RAW\", "
+                  "\"SYS_TIME\" in securityContext.capabilities.add)"                                                                        },
+        {NAMESPACE("baseline"),
+         "{containers: [{name: c, ports: [{hostPort: 80}, {hostPort: 0}], livenessProbe: {httpGet: "
+         "{host: h}}}]}",                                                                                                                  BASELINE "hostPort (container \"c\" uses hostPort 80), probe or lifecycle host (container "
+                  "\"c\" uses probe or lifecycle host \"h\")"                                                       },
+        {"{labels: {pod-security.kubernetes.io/enforce: baseline, "
+         "pod-security.kubernetes.io/enforce-version: v1.33}}", "{containers: [{name: c, livenessProbe: {httpGet: {host: h}}}]}", ""},
+        {NAMESPACE("baseline"),
+         "{securityContext: {seLinuxOptions: {role: r}, seccompProfile: {type: Unconfined}, "
+         "sysctls: "
+         "[{name: kernel.x}, {name: net.ipv4.tcp_syncookies}]}, containers: [{name: c, "
+         "securityContext: {seLinuxOptions: {type: t}, appArmorProfile: {type: Unconfined}}}]}",                                           BASELINE
+         "forbidden AppArmor profile (container \"c\" must not set AppArmor profile type to "
+         "\"Unconfined\"), seLinuxOptions (pod and container \"c\" set forbidden "
+         "securityContext.seLinuxOptions: type \"t\"; role may not be set), seccompProfile "
+         "(pod must not set securityContext.seccompProfile.type to \"Unconfined\"), "
+         "forbidden sysctls (kernel.x)"      },
+        {NAMESPACE("restricted"),                                        ONE(CAREFUL),                                                     ""},
+        {NAMESPACE("restricted"),
+         "{os: {name: windows}, securityContext: {runAsNonRoot: true}, containers: [{name: c}]}",                                          ""},
+        {NAMESPACE("restricted"),                                        ONE(""),
+         RESTRICTED
+         "allowPrivilegeEscalation != false (container \"c\" must set "
+         "securityContext.allowPrivilegeEscalation=false), unrestricted capabilities (container "
+         "\"c\" "
+         "must set securityContext.capabilities.drop=[\"ALL\"]), runAsNonRoot != true (pod or "
+         "container \"c\" must set securityContext.runAsNonRoot=true), seccompProfile (pod or "
+         "container \"c\" must set securityContext.seccompProfile.type to \"RuntimeDefault\" or "
+         "\"Localhost\")"                                                                                                                    },
+        {NAMESPACE("restricted"),
+         "{securityContext: {runAsUser: 0}, containers: [{name: c, securityContext: {" CAREFUL
+         "}}], volumes: [{name: a, hostPath: {path: /}}, {name: b, emptyDir: {}}, {name: d, nfs: "
+         "{}}]}",                                                                                                                          RESTRICTED "restricted volume types (volumes \"a\", \"d\" use restricted volume types "
+                    "\"hostPath\", \"nfs\"), runAsUser=0 (pod must not set runAsUser=0)"                                    },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < DV_COUNT(rows); i++) {
+        static const struct dv_api_object_meta none;
+        const struct dv_api_pod_spec *spec = read_as(&dv_message_pod_spec, rows[i].spec);
+
+        assert_str(dv_pod_security_violations(read_as(&dv_message_object_meta, rows[i].namespace),
+                                              DV_POD_SECURITY_ENFORCE, &none, spec, arena),
+                   rows[i].want);
+    }
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         doc_test(pods_get_what_their_account_says),
         doc_test(mirror_pods_have_no_account),
+        doc_test(pods_are_held_to_the_standard_of_their_namespace),
         doc_test(pods_get_what_their_class_says),
         doc_test(an_overhead_needs_a_class_that_has_it),
         doc_test(many_tolerations_are_kept_as_they_are),

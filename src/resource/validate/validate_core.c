@@ -6,6 +6,7 @@
 
 #include "base/defs.h"
 #include "base/str.h"
+#include "resource/pod_security.h"
 #include "resource/resource.h"
 #include "resource/validate/checks.h"
 
@@ -24,6 +25,45 @@ static void check_meta(struct dv_problems *problems, const struct dv_api_object_
         dv_check_meta(problems, meta, rules);
 }
 
+/* Labels that say what pods are held to: a word that is none must not look as if it had an effect.
+ * What has not changed is left alone. */
+static void check_security_labels(struct dv_problems *problems,
+                                  const struct dv_api_object_meta *meta,
+                                  const struct dv_api_object_meta *old)
+{
+    static const struct {
+        dv_str name;
+        bool is_version;
+    } known[] = {
+        {DV_STR_INIT("pod-security.kubernetes.io/audit"),           false},
+        {DV_STR_INIT("pod-security.kubernetes.io/audit-version"),   true },
+        {DV_STR_INIT("pod-security.kubernetes.io/enforce"),         false},
+        {DV_STR_INIT("pod-security.kubernetes.io/enforce-version"), true },
+        {DV_STR_INIT("pod-security.kubernetes.io/warn"),            false},
+        {DV_STR_INIT("pod-security.kubernetes.io/warn-version"),    true },
+    };
+    struct dv_field_path path = dv_path_name(NULL, "metadata");
+    struct dv_field_path labels = dv_path_name(&path, "labels");
+    int64_t minor;
+
+    for (size_t i = 0; i < DV_COUNT(known); i++) {
+        const struct dv_str_entry *label =
+            dv_entry_find(meta->labels, meta->n_labels, known[i].name);
+        const struct dv_str_entry *before =
+            old ? dv_entry_find(old->labels, old->n_labels, known[i].name) : NULL;
+        struct dv_field_path at = dv_path_key(&labels, known[i].name);
+
+        if (!label || (before && dv_str_eq(before->value, label->value)))
+            continue;
+        if (!known[i].is_version && !dv_pod_security_is_level(label->value))
+            dv_problem_add(problems, DV_PROBLEM_INVALID, &at, NULL, dv_bad_str(label->value),
+                           "must be one of privileged, baseline, restricted");
+        if (known[i].is_version && !dv_pod_security_version(label->value, &minor))
+            dv_problem_add(problems, DV_PROBLEM_INVALID, &at, NULL, dv_bad_str(label->value),
+                           "must be \"latest\" or \"v1.x\"");
+    }
+}
+
 void dv_validate_namespace(struct dv_problems *problems, const struct dv_validation *what)
 {
     static const struct dv_meta_rules rules = {dv_check_dns_label, false};
@@ -31,6 +71,7 @@ void dv_validate_namespace(struct dv_problems *problems, const struct dv_validat
     const struct dv_api_namespace *old = what->old;
 
     check_meta(problems, &namespace->metadata, old ? &old->metadata : NULL, &rules);
+    check_security_labels(problems, &namespace->metadata, old ? &old->metadata : NULL);
 }
 
 void dv_validate_service_account(struct dv_problems *problems, const struct dv_validation *what)
