@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/defs.h"
 #include "base/num.h"
 #include "base/str.h"
@@ -58,6 +59,164 @@ static bool has_writers(struct dv_embedded *embedded, dv_str namespace)
     return false;
 }
 
+/* ---- what is left, as the status tells it ---- */
+
+/* While more objects than this are left their number is told once: each that goes would be another
+ * write. */
+#define TOLD_MAX 100u
+#define TEXT_BYTES_MAX (16u * 1024u)
+#define N_FINALIZERS_MAX 100u
+
+/* A finalizer, and how many objects wait for it. */
+struct held {
+    dv_str finalizer;
+    size_t n;
+};
+
+struct left {
+    size_t n;
+    struct dv_buf resources;            /* "pods. has 1 resource instances, ..." */
+    struct held held[N_FINALIZERS_MAX]; /* by name */
+    size_t n_held;
+};
+
+static void add_held(struct left *left, dv_str finalizer)
+{
+    size_t at = 0;
+
+    while (at < left->n_held && dv_str_cmp(left->held[at].finalizer, finalizer) < 0)
+        at++;
+    if (at < left->n_held && dv_str_eq(left->held[at].finalizer, finalizer)) {
+        left->held[at].n++;
+        return;
+    }
+    if (left->n_held == N_FINALIZERS_MAX)
+        return;
+    memmove(&left->held[at + 1], &left->held[at], (left->n_held - at) * sizeof(left->held[0]));
+    left->held[at] = (struct held){finalizer, 1};
+    left->n_held++;
+}
+
+static void count_left(struct dv_embedded *embedded, dv_str namespace, struct left *left)
+{
+    const struct dv_collection *collection;
+
+    for (size_t i = 0; (collection = dv_engine_collection_at(embedded, i)) != NULL; i++) {
+        struct dv_collection_range range = dv_collection_range(collection, namespace);
+        const struct dv_entry *entry;
+        size_t n = 0;
+
+        if (!collection->kind->is_namespaced)
+            continue;
+        for (; (entry = dv_collection_range_next(&range)) != NULL; n++) {
+            const struct dv_api_object_meta *meta = dv_entry_object(entry)->meta;
+
+            for (size_t k = 0; k < meta->n_finalizers; k++)
+                add_held(left, meta->finalizers[k]);
+        }
+        if (n > 0)
+            dv_buf_printf(&left->resources, "%s%.*s.%.*s has %zu resource instances",
+                          left->n > 0 ? ", " : "", DV_FMT(collection->kind->plural),
+                          DV_FMT(collection->kind->versions[0].group), n);
+        left->n += n;
+    }
+}
+
+static dv_str held_text(const struct left *left, struct dv_arena *arena)
+{
+    DV_CLEANUP(dv_buf_fini) struct dv_buf buf;
+
+    dv_buf_init(&buf, TEXT_BYTES_MAX);
+    for (size_t i = 0; i < left->n_held; i++)
+        dv_buf_printf(&buf, "%s%.*s in %zu resource instances", i > 0 ? ", " : "",
+                      DV_FMT(left->held[i].finalizer), left->held[i].n);
+    return dv_str_copy(dv_buf_str(&buf), arena);
+}
+
+/* Sets a condition; the time of its transition stays while its status does. */
+static void set_condition(struct dv_cluster_operation *operation,
+                          struct dv_api_namespace_status *status, const char *type, bool is_true,
+                          const char *reason, dv_str message)
+{
+    struct dv_api_namespace_condition *all =
+        DV_NEW_ARRAY(operation->arena, struct dv_api_namespace_condition, status->n_conditions + 1);
+    dv_str now = is_true ? DV_STR("True") : DV_STR("False");
+    struct dv_time since = dv_cluster_operation_now(operation);
+    size_t at = 0;
+
+    if (status->n_conditions > 0)
+        memcpy(all, status->conditions, status->n_conditions * sizeof(all[0]));
+    while (at < status->n_conditions && !dv_str_eq(all[at].type, dv_str_from_c(type)))
+        at++;
+    if (at == status->n_conditions)
+        status->n_conditions++;
+    else if (dv_str_eq(all[at].status, now))
+        since = all[at].last_transition_time;
+    all[at].type = dv_str_from_c(type);
+    all[at].status = now;
+    all[at].last_transition_time = since;
+    all[at].reason = dv_str_from_c(reason);
+    all[at].message = message;
+    status->conditions = all;
+}
+
+/* Sets the conditions of a namespace that is being deleted, by what is left in it. */
+static void set_conditions(struct dv_cluster_operation *operation,
+                           struct dv_api_namespace *namespace, const struct left *left)
+{
+    struct dv_api_namespace_status *status = &namespace->status;
+    struct dv_arena *arena = operation->arena;
+
+    set_condition(operation, status, "NamespaceDeletionDiscoveryFailure", false,
+                  "ResourcesDiscovered", DV_STR("All resources successfully discovered"));
+    set_condition(operation, status, "NamespaceDeletionGroupVersionParsingFailure", false,
+                  "ParsedGroupVersions", DV_STR("All legacy kube types successfully parsed"));
+    set_condition(operation, status, "NamespaceDeletionContentFailure", false, "ContentDeleted",
+                  DV_STR("All content successfully deleted, may be waiting on finalization"));
+    if (left->n > 0)
+        set_condition(operation, status, "NamespaceContentRemaining", true, "SomeResourcesRemain",
+                      dv_str_printf(arena, "Some resources are remaining: %.*s",
+                                    DV_FMT(dv_buf_str(&left->resources))));
+    else
+        set_condition(operation, status, "NamespaceContentRemaining", false, "ContentRemoved",
+                      DV_STR("All content successfully removed"));
+    if (left->n_held > 0)
+        set_condition(
+            operation, status, "NamespaceFinalizersRemaining", true, "SomeFinalizersRemain",
+            dv_str_printf(arena, "Some content in the namespace has finalizers remaining: %.*s",
+                          DV_FMT(held_text(left, arena))));
+    else
+        set_condition(operation, status, "NamespaceFinalizersRemaining", false,
+                      "ContentHasNoFinalizers",
+                      DV_STR("All content-preserving finalizers finished"));
+}
+
+/* Whether it is the namespace that was looked at. */
+static bool is_the_same(const struct dv_cluster_operation *operation)
+{
+    const struct dv_object *object = operation->entry->object;
+
+    return object && dv_str_eq(object->meta->uid, operation->delete_options->preconditions->uid);
+}
+
+static bool run_tell(struct dv_cluster_operation *operation)
+{
+    struct left left = {0};
+    struct dv_api_namespace *namespace;
+
+    if (!is_the_same(operation))
+        return dv_cluster_operation_answer(operation, NULL);
+    namespace = dv_change_copy(operation);
+    dv_buf_init(&left.resources, TEXT_BYTES_MAX);
+    count_left(operation->embedded, namespace->metadata.name, &left);
+    if (left.n <= TOLD_MAX || namespace->status.n_conditions == 0)
+        set_conditions(operation, namespace, &left);
+    dv_buf_fini(&left.resources);
+    return dv_change_finish(operation, namespace);
+}
+
+/* ---- the end ---- */
+
 static bool run_finalize(struct dv_cluster_operation *operation)
 {
     const struct dv_object *object = operation->entry->object;
@@ -65,8 +224,7 @@ static bool run_finalize(struct dv_cluster_operation *operation)
     dv_str *left;
     size_t n = 0;
 
-    if (!object || !dv_str_eq(object->meta->uid, operation->delete_options->preconditions->uid) ||
-        has_content(operation->embedded, object->meta->name))
+    if (!is_the_same(operation) || has_content(operation->embedded, object->meta->name))
         return dv_cluster_operation_answer(operation, NULL);
     namespace = dv_change_copy(operation);
     left = DV_NEW_ARRAY(operation->arena, dv_str, namespace->spec.n_finalizers);
@@ -75,14 +233,16 @@ static bool run_finalize(struct dv_cluster_operation *operation)
             left[n++] = namespace->spec.finalizers[i];
     namespace->spec.finalizers = left;
     namespace->spec.n_finalizers = n;
+    if (namespace->status.n_conditions > 0)
+        set_conditions(operation, namespace, &(const struct left){0});
     return dv_change_finish(operation, namespace);
 }
 
-/* Starts to delete the objects of one kind that are not being deleted yet. Each deletion that ends
- * leads back here, also one that fails. True: an object is busy with something else, and the
- * namespace has to be looked at again. */
+/* Starts to delete the objects of one kind that are not being deleted yet, and counts them. Each
+ * deletion that ends leads back here, also one that fails. True: an object is busy with something
+ * else, and the namespace has to be looked at again. */
 static bool empty_collection(struct dv_embedded *embedded, struct dv_collection *collection,
-                             struct dv_entry *namespace)
+                             struct dv_entry *namespace, size_t *n_started)
 {
     struct dv_collection_range range = dv_collection_range(collection, dv_entry_name(namespace));
     bool is_busy = false;
@@ -92,20 +252,35 @@ static bool empty_collection(struct dv_embedded *embedded, struct dv_collection 
         if (dv_entry_object(entry)->meta->deletion_timestamp.is_set)
             continue;
         is_busy = entry->operation || dv_collector_is_busy(embedded);
-        if (!is_busy)
+        if (!is_busy) {
             dv_collector_run(embedded, entry, dv_delete_run, namespace);
+            (*n_started)++;
+        }
     }
     return is_busy;
 }
 
+static bool has_pods(struct dv_embedded *embedded, dv_str namespace)
+{
+    struct dv_collection_range range =
+        dv_collection_range(&embedded->collections[DV_KIND_POD], namespace);
+
+    return dv_collection_range_next(&range) != NULL;
+}
+
 void dv_namespace_empty(struct dv_embedded *embedded, struct dv_entry *namespace)
 {
+    /* First the pods: what else is there they may need until they have ended. */
+    bool is_pods = has_pods(embedded, dv_entry_name(namespace));
     struct dv_collection *collection;
     bool is_busy = false;
+    size_t n_started = 0;
 
     for (size_t i = 0; (collection = dv_engine_collection_at(embedded, i)) != NULL; i++)
-        if (collection->kind->is_namespaced)
-            is_busy |= empty_collection(embedded, collection, namespace);
+        if (collection->kind->is_namespaced && (!is_pods || collection->kind->id == DV_KIND_POD))
+            is_busy |= empty_collection(embedded, collection, namespace, &n_started);
+    if (!is_busy && n_started == 0 && has_content(embedded, dv_entry_name(namespace)))
+        dv_collector_run(embedded, namespace, run_tell, namespace);
     if (!is_busy && !has_content(embedded, dv_entry_name(namespace))) {
         is_busy = has_writers(embedded, dv_entry_name(namespace));
         if (!is_busy)

@@ -192,9 +192,28 @@ static void a_deleted_namespace_is_emptied_and_goes(void **state)
     assert_int_equal(embedded_count(fixture->embedded, dv_kind(DV_KIND_POD)), 0);
 }
 
+/* What pods use stays until they have ended. */
+static void a_namespace_loses_its_pods_first(void **state)
+{
+    struct fixture *fixture = *state;
+
+    fill_namespace(fixture);
+    (void)must(patch(fixture, DV_KIND_POD, "s", "p1", DV_PATCH_MERGE,
+                     "{\"metadata\":{\"finalizers\":[\"example.com/f\"]}}"));
+    (void)must(del(fixture, DV_KIND_NAMESPACE, "", "s", NULL));
+    pass(fixture, 10000);
+    assert_true(must(get(fixture, DV_KIND_POD, "s", "p1"))->meta->deletion_timestamp.is_set);
+    assert_int_equal(embedded_count(fixture->embedded, dv_kind(DV_KIND_CONFIG_MAP)), 300);
+    (void)must(patch(fixture, DV_KIND_POD, "s", "p1", DV_PATCH_MERGE,
+                     "{\"metadata\":{\"finalizers\":null}}"));
+    pass(fixture, 10000);
+    assert_false(exists(fixture, DV_KIND_NAMESPACE, "", "s"));
+}
+
 static void a_namespace_waits_for_what_is_held(void **state)
 {
     struct fixture *fixture = *state;
+    const struct dv_api_namespace *namespace;
 
     fill_namespace(fixture);
     (void)must(patch(fixture, DV_KIND_CONFIG_MAP, "s", "m7", DV_PATCH_MERGE,
@@ -203,6 +222,16 @@ static void a_namespace_waits_for_what_is_held(void **state)
     pass(fixture, 10000);
     assert_true(exists(fixture, DV_KIND_NAMESPACE, "", "s"));
     assert_int_equal(embedded_count(fixture->embedded, dv_kind(DV_KIND_CONFIG_MAP)), 1);
+    namespace = must(get(fixture, DV_KIND_NAMESPACE, "", "s"))->value;
+    assert_int_equal(namespace->status.n_conditions, 5);
+    assert_str(namespace->status.conditions[3].type, "NamespaceContentRemaining");
+    assert_str(namespace->status.conditions[3].status, "True");
+    assert_str(namespace->status.conditions[3].message,
+               "Some resources are remaining: configmaps. has 1 resource instances");
+    assert_str(namespace->status.conditions[4].reason, "SomeFinalizersRemain");
+    assert_str(namespace->status.conditions[4].message,
+               "Some content in the namespace has finalizers remaining: example.com/f in 1 "
+               "resource instances");
     (void)must(patch(fixture, DV_KIND_CONFIG_MAP, "s", "m7", DV_PATCH_MERGE,
                      "{\"metadata\":{\"finalizers\":null}}"));
     settle(fixture);
@@ -350,6 +379,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_orphaning_deletion_frees_the_dependents, start, end),
         cmocka_unit_test_setup_teardown(collecting_goes_on_after_a_restart, start_on_disk, end),
         cmocka_unit_test_setup_teardown(a_deleted_namespace_is_emptied_and_goes, start, end),
+        cmocka_unit_test_setup_teardown(a_namespace_loses_its_pods_first, start, end),
         cmocka_unit_test_setup_teardown(a_namespace_waits_for_what_is_held, start, end),
         cmocka_unit_test_setup_teardown(a_namespace_goes_in_the_foreground_too, start, end),
         cmocka_unit_test_setup_teardown(a_namespace_goes_after_a_restart, start_on_disk, end),
