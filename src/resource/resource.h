@@ -66,7 +66,6 @@ enum dv_kind_id {
     DV_KIND_VALIDATING_WEBHOOKS,
     DV_KIND_MUTATING_WEBHOOKS,
     DV_KIND_DISRUPTION_BUDGET,
-    DV_KIND_NETWORK_POLICY,
     DV_N_KINDS,
     /* All kinds that definitions make (custom.h). They are not among those of dv_kind(). */
     DV_KIND_CUSTOM,
@@ -84,7 +83,7 @@ struct dv_api_version {
 /* On DaemonSets: how often the template was changed; their pods have it as the label. */
 #define DV_TEMPLATE_GENERATION_ANNOTATION "deprecated.daemonset.template.generation"
 #define DV_TEMPLATE_GENERATION_LABEL "pod-template-generation"
-/* The group of NetworkPolicies. */
+/* The group of NetworkPolicies and Ingresses, which are not taken. */
 #define DV_NETWORKING_GROUP "networking.k8s.io"
 /* The group of Jobs. */
 #define DV_BATCH_GROUP "batch"

@@ -275,7 +275,6 @@ void dv_describe_object(const struct dv_describe *d, const struct dv_object *obj
     case DV_KIND_REPLICA_SET:
     case DV_KIND_JOB:
     case DV_KIND_DISRUPTION_BUDGET:
-    case DV_KIND_NETWORK_POLICY:
     case DV_KIND_EVENT:
     case DV_KIND_SERVICE_ACCOUNT:
     case DV_KIND_CONFIG_MAP:

@@ -72,20 +72,20 @@ static void a_mistyped_kind_gets_the_nearest_name(void **state)
         const char *word;
         const char *meant; /* "": none */
     } cases[] = {
-        {"clams",           "claims"         },
-        {"podz",            "pods"           },
-        {"POSD",            "pods"           },
-        {"resourceclam",    "resourceclaim"  },
-        {"ResourceSlicess", "resourceslices" },
-        {"deviceclases",    "deviceclasses"  },
-        {"templatse",       "templates"      },
-        {"tainrules",       "taintrules"     },
-        {"configmpa",       "configmap"      },
-        {"slcies.apps",     "slices"         },
-        {"ingresses",       ""               },
-        {"x",               ""               },
-        {"",                ""               },
-        {"networkpolicees", "networkpolicies"},
+        {"clams",           "claims"        },
+        {"podz",            "pods"          },
+        {"POSD",            "pods"          },
+        {"resourceclam",    "resourceclaim" },
+        {"ResourceSlicess", "resourceslices"},
+        {"deviceclases",    "deviceclasses" },
+        {"templatse",       "templates"     },
+        {"tainrules",       "taintrules"    },
+        {"configmpa",       "configmap"     },
+        {"slcies.apps",     "slices"        },
+        {"ingresses",       ""              },
+        {"x",               ""              },
+        {"",                ""              },
+        {"networkpolicies", ""              },
     };
 
     (void)state;

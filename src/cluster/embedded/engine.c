@@ -175,7 +175,6 @@ bool dv_engine_is_packed(const struct dv_kind *kind)
     case DV_KIND_CLAIM:
     case DV_KIND_TEMPLATE:
     case DV_KIND_CONTROLLER_REVISION:
-    case DV_KIND_NETWORK_POLICY:
     case DV_KIND_CUSTOM:
         return true;
     case DV_KIND_NODE: /* the scheduler uses all of these all the time */

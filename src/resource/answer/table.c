@@ -629,15 +629,6 @@ static void add_budget(struct row *row, const struct dv_object *object)
     add_age(row, budget->metadata.creation_timestamp);
 }
 
-static void add_network_policy(struct row *row, const struct dv_object *object)
-{
-    const struct dv_api_network_policy *policy = object->value;
-
-    add_text(row, policy->metadata.name);
-    add_or(row, dv_selector_print(&policy->spec.pod_selector, row->arena), NONE);
-    add_age(row, policy->metadata.creation_timestamp);
-}
-
 static void add_definition(struct row *row, const struct dv_object *object)
 {
     DV_CLEANUP(dv_buf_fini) struct dv_buf buf;
@@ -685,7 +676,6 @@ struct dv_json *dv_table_cells(const struct dv_object *object, const struct dv_a
         [DV_KIND_ROLE_BINDING] = add_binding,
         [DV_KIND_CLUSTER_ROLE_BINDING] = add_binding,
         [DV_KIND_DISRUPTION_BUDGET] = add_budget,
-        [DV_KIND_NETWORK_POLICY] = add_network_policy,
         [DV_KIND_CUSTOM_DEFINITION] = add_definition,
     };
     struct row row = {.cells = dv_json_new_array(arena), .now = now, .arena = arena};

@@ -421,11 +421,6 @@ static const struct dv_column budget_columns[] = {
                                                                                    DV_STR_INIT("Calculated number of pods that may be disrupted at this time."), 0},
     AGE,
 };
-static const struct dv_column network_policy_columns[] = {
-    NAME(0),
-    COLUMN("Pod-Selector", 0, "podSelector selects the pods to which the policy applies."),
-    AGE,
-};
 
 #define COLUMNS(columns)                                                                           \
     {                                                                                              \
@@ -469,7 +464,6 @@ static const struct {
     [DV_KIND_ROLE_BINDING] = COLUMNS(role_binding_columns),
     [DV_KIND_CLUSTER_ROLE_BINDING] = COLUMNS(cluster_role_binding_columns),
     [DV_KIND_DISRUPTION_BUDGET] = COLUMNS(budget_columns),
-    [DV_KIND_NETWORK_POLICY] = COLUMNS(network_policy_columns),
     [DV_KIND_CUSTOM_DEFINITION] = COLUMNS(definition_columns),
 };
 

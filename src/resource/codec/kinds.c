@@ -124,9 +124,6 @@ VERSIONS(job) = {
 VERSIONS(disruption_budget) = {
     {DV_STR_INIT("policy"), V1, &dv_message_pod_disruption_budget}
 };
-VERSIONS(network_policy) = {
-    {DV_STR_INIT(DV_NETWORKING_GROUP), V1, &dv_message_network_policy}
-};
 VERSIONS(custom_definition) = {
     {DV_STR_INIT("apiextensions.k8s.io"), V1, &dv_message_custom_resource_definition}
 };
@@ -145,7 +142,6 @@ NAMES(endpoints, DV_STR_INIT("ep"));
 NAMES(deployment, DV_STR_INIT("deploy"));
 NAMES(replica_set, DV_STR_INIT("rs"));
 NAMES(disruption_budget, DV_STR_INIT("pdb"));
-NAMES(network_policy, DV_STR_INIT("netpol"));
 NAMES(custom_definition, DV_STR_INIT("crd"), DV_STR_INIT("crds"));
 
 #define KIND(k, kind_name, kind_plural, kind_singular, table)                                      \
@@ -274,10 +270,6 @@ static const struct dv_kind disruption_budget_kind = {
     KIND(DV_KIND_DISRUPTION_BUDGET, "PodDisruptionBudget", "poddisruptionbudgets",
          "poddisruptionbudget", disruption_budget),
     SHORT(disruption_budget), .is_namespaced = true, .has_status = true, .has_generation = true};
-static const struct dv_kind network_policy_kind = {
-    KIND(DV_KIND_NETWORK_POLICY, "NetworkPolicy", "networkpolicies", "networkpolicy",
-         network_policy),
-    SHORT(network_policy), .is_namespaced = true, .has_generation = true};
 
 static const struct dv_kind custom_definition_kind = {
     KIND(DV_KIND_CUSTOM_DEFINITION, "CustomResourceDefinition", "customresourcedefinitions",
@@ -318,7 +310,6 @@ static const struct dv_kind *const kinds[DV_N_KINDS] = {
     [DV_KIND_REPLICA_SET] = &replica_set_kind,
     [DV_KIND_JOB] = &job_kind,
     [DV_KIND_DISRUPTION_BUDGET] = &disruption_budget_kind,
-    [DV_KIND_NETWORK_POLICY] = &network_policy_kind,
     [DV_KIND_CUSTOM_DEFINITION] = &custom_definition_kind,
 };
 

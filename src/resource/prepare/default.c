@@ -352,9 +352,6 @@ void dv_default(const struct dv_kind *kind, const struct dv_api_version *version
     case DV_KIND_JOB:
         dv_default_job(value, arena);
         break;
-    case DV_KIND_NETWORK_POLICY:
-        dv_default_network_policy(value, arena);
-        break;
     case DV_KIND_CUSTOM_DEFINITION:
         dv_custom_default_definition(value, arena);
         break;

@@ -82,25 +82,3 @@ void dv_default_endpoint_slice(struct dv_api_endpoint_slice *slice, struct dv_ar
         dv_default_str(&port->protocol, TCP);
     }
 }
-
-static void default_policy_ports(struct dv_api_network_policy_port *ports, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        dv_default_str(&ports[i].protocol, TCP);
-}
-
-void dv_default_network_policy(struct dv_api_network_policy *policy, struct dv_arena *arena)
-{
-    struct dv_api_network_policy_spec *spec = &policy->spec;
-
-    for (size_t i = 0; i < spec->n_ingress; i++)
-        default_policy_ports(spec->ingress[i].ports, spec->ingress[i].n_ports);
-    for (size_t i = 0; i < spec->n_egress; i++)
-        default_policy_ports(spec->egress[i].ports, spec->egress[i].n_ports);
-    if (spec->n_policy_types > 0)
-        return;
-    spec->policy_types = DV_NEW_ARRAY(arena, dv_str, 2);
-    spec->policy_types[spec->n_policy_types++] = DV_STR("Ingress");
-    if (spec->n_egress > 0)
-        spec->policy_types[spec->n_policy_types++] = DV_STR("Egress");
-}

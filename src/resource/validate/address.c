@@ -132,29 +132,6 @@ static size_t print_v6(const uint8_t *bytes, char *text)
     return n;
 }
 
-void dv_check_address_range(struct dv_problems *problems, const struct dv_field_path *path,
-                            const char *name, dv_str value)
-{
-    struct address address;
-
-    if (!parse_address(value, &address))
-        dv_problem_add(problems, DV_PROBLEM_INVALID, path, name, dv_bad_str(value),
-                       "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)");
-}
-
-bool dv_is_wider_range(dv_str range, dv_str other)
-{
-    struct address wide, narrow;
-
-    if (!parse_address(range, &wide) || !parse_address(other, &narrow) ||
-        wide.is_v4 != narrow.is_v4 || narrow.prefix <= wide.prefix)
-        return false;
-    for (unsigned bit = 0; bit < wide.prefix; bit++)
-        if ((wide.bytes[bit / 8] ^ narrow.bytes[bit / 8]) >> (7 - bit % 8) & 1)
-            return false;
-    return true;
-}
-
 void dv_check_interface_address(struct dv_problems *problems, const struct dv_field_path *path,
                                 const char *name, dv_str value)
 {

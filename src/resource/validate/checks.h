@@ -51,9 +51,6 @@ dv_check_text dv_check_full_name;      /* a qualified name that has its domain *
 dv_check_text dv_check_uuid;
 dv_check_text dv_check_condition_reason;
 dv_check_text dv_check_interface_address; /* "192.0.2.5/24" */
-dv_check_text dv_check_address_range;     /* "192.0.2.0/24" */
-/* Whether the first range has all addresses of the second, and more. */
-bool dv_is_wider_range(dv_str range, dv_str other);
 
 /* Checks the value by `check`; an empty one is a `Required value`. */
 void dv_check_required(struct dv_problems *problems, const struct dv_field_path *path,

@@ -44,7 +44,6 @@ static const struct {
     [DV_KIND_REPLICA_SET] = {dv_validate_replica_set,               NULL                              },
     [DV_KIND_JOB] = {dv_validate_job,                       NULL                              },
     [DV_KIND_DISRUPTION_BUDGET] = {dv_validate_disruption_budget,         NULL                              },
-    [DV_KIND_NETWORK_POLICY] = {dv_validate_network_policy,            NULL                              },
     [DV_KIND_CUSTOM_DEFINITION] = {dv_validate_metadata,                  NULL                              },
 };
 

@@ -40,7 +40,6 @@ dv_validate_kind dv_validate_deployment;
 dv_validate_kind dv_validate_replica_set;
 dv_validate_kind dv_validate_job;
 dv_validate_kind dv_validate_disruption_budget;
-dv_validate_kind dv_validate_network_policy;
 /* Of kinds that custom/ knows the rest of. */
 dv_validate_kind dv_validate_metadata;
 

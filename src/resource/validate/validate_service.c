@@ -1,5 +1,5 @@
-/* validate_service.c - services: their ports and addresses; NetworkPolicies. Nothing here forwards
- * to them, but what the reference refuses is refused here, too. */
+/* validate_service.c - services: their ports and addresses. Nothing here forwards to them, but what
+ * the reference refuses is refused here, too. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdbool.h>
@@ -15,7 +15,6 @@
 #include "resource/validate/validate_kinds.h"
 
 #define PORT_MAX 65535
-#define N_POLICY_TYPES_MAX 2u
 #define LABEL_BYTES_MAX 63u
 #define PORT_NAME_BYTES_MAX 15u
 #define IP_BYTES_MAX 64u
@@ -206,156 +205,4 @@ void dv_validate_service(struct dv_problems *problems, const struct dv_validatio
     check_addresses(problems, &path, &service->spec);
     if (old)
         check_address_stays(problems, &path, &service->spec, &old->spec);
-}
-
-/* ---- who may talk to pods ---- */
-
-static void check_policy_port(struct dv_problems *problems, const struct dv_field_path *path,
-                              const struct dv_api_network_policy_port *port)
-{
-    if (port->protocol.n > 0)
-        dv_check_one_of(problems, path, "protocol", port->protocol, protocols, DV_COUNT(protocols));
-    if (!port->port) {
-        if (port->end_port)
-            dv_problem_add(problems, DV_PROBLEM_REQUIRED, path, "port", dv_bad_none(),
-                           "must be specified when `endPort` is set");
-        return;
-    }
-    if (port->port->is_text) {
-        if (port->end_port)
-            dv_problem_add(problems, DV_PROBLEM_INVALID, path, "endPort",
-                           dv_bad_i64(*port->end_port),
-                           "may not be specified when `port` is non-numeric");
-        check_port_name(problems, path, "port", port->port->text);
-        return;
-    }
-    check_number(problems, path, "port", port->port->number);
-    if (!port->end_port)
-        return;
-    if (*port->end_port < port->port->number)
-        dv_problem_add(problems, DV_PROBLEM_INVALID, path, "endPort", dv_bad_i64(*port->end_port),
-                       "must be greater than or equal to `port`");
-    check_number(problems, path, "endPort", *port->end_port);
-}
-
-static void check_policy_ports(struct dv_problems *problems, const struct dv_field_path *path,
-                               const struct dv_api_network_policy_port *ports, size_t n)
-{
-    struct dv_field_path list = dv_path_name(path, "ports");
-
-    for (size_t i = 0; i < n; i++) {
-        struct dv_field_path one = dv_path_index(&list, i);
-
-        check_policy_port(problems, &one, &ports[i]);
-    }
-}
-
-static void check_block(struct dv_problems *problems, const struct dv_field_path *up,
-                        const struct dv_api_ip_block *block)
-{
-    struct dv_field_path path = dv_path_name(up, "ipBlock");
-    struct dv_field_path except = dv_path_name(&path, "except");
-
-    if (block->cidr.n == 0) {
-        dv_required(problems, &path, "cidr");
-        return;
-    }
-    dv_check_address_range(problems, &path, "cidr", block->cidr);
-    for (size_t i = 0; i < block->n_except; i++) {
-        struct dv_field_path one = dv_path_index(&except, i);
-        size_t n_before = problems->n;
-
-        dv_check_address_range(problems, &one, NULL, block->except[i]);
-        if (problems->n == n_before && !dv_is_wider_range(block->cidr, block->except[i]))
-            dv_problem_add(problems, DV_PROBLEM_INVALID, &one, NULL, dv_bad_str(block->except[i]),
-                           "must be a strict subset of `cidr`");
-    }
-}
-
-static void check_peer(struct dv_problems *problems, const struct dv_field_path *path,
-                       const struct dv_api_network_policy_peer *peer)
-{
-    struct dv_field_path pods = dv_path_name(path, "podSelector");
-    struct dv_field_path namespaces = dv_path_name(path, "namespaceSelector");
-
-    if (peer->pod_selector)
-        dv_check_label_selector(problems, &pods, peer->pod_selector, false);
-    if (peer->namespace_selector)
-        dv_check_label_selector(problems, &namespaces, peer->namespace_selector, false);
-    if (peer->ip_block)
-        check_block(problems, path, peer->ip_block);
-    if (!peer->pod_selector && !peer->namespace_selector && !peer->ip_block)
-        dv_problem_add(problems, DV_PROBLEM_REQUIRED, path, NULL, dv_bad_none(),
-                       "must specify a peer");
-    else if (peer->ip_block && (peer->pod_selector || peer->namespace_selector))
-        dv_problem_add(problems, DV_PROBLEM_FORBIDDEN, path, NULL, dv_bad_none(),
-                       "may not specify both ipBlock and another peer");
-}
-
-static void check_peers(struct dv_problems *problems, const struct dv_field_path *path,
-                        const char *name, const struct dv_api_network_policy_peer *peers, size_t n)
-{
-    struct dv_field_path list = dv_path_name(path, name);
-
-    for (size_t i = 0; i < n; i++) {
-        struct dv_field_path one = dv_path_index(&list, i);
-
-        check_peer(problems, &one, &peers[i]);
-    }
-}
-
-static void check_types(struct dv_problems *problems, const struct dv_field_path *path,
-                        const struct dv_api_network_policy_spec *spec)
-{
-    static const dv_str types[] = {DV_STR_INIT("Egress"), DV_STR_INIT("Ingress")};
-    struct dv_field_path list = dv_path_name(path, "policyTypes");
-
-    if (spec->n_policy_types > N_POLICY_TYPES_MAX) {
-        dv_problem_add(problems, DV_PROBLEM_INVALID, path, "policyTypes",
-                       dv_bad_strs(spec->policy_types, spec->n_policy_types, problems->arena),
-                       "may not specify more than two policyTypes");
-        return;
-    }
-    for (size_t i = 0; i < spec->n_policy_types; i++) {
-        struct dv_field_path one = dv_path_index(&list, i);
-
-        dv_check_one_of(problems, &one, NULL, spec->policy_types[i], types, DV_COUNT(types));
-    }
-}
-
-static void check_policy(struct dv_problems *problems,
-                         const struct dv_api_network_policy_spec *spec)
-{
-    struct dv_field_path path = dv_path_name(NULL, "spec");
-    struct dv_field_path selector = dv_path_name(&path, "podSelector");
-    struct dv_field_path ingress = dv_path_name(&path, "ingress");
-    struct dv_field_path egress = dv_path_name(&path, "egress");
-
-    dv_check_label_selector(problems, &selector, &spec->pod_selector, false);
-    for (size_t i = 0; i < spec->n_ingress; i++) {
-        struct dv_field_path one = dv_path_index(&ingress, i);
-
-        check_policy_ports(problems, &one, spec->ingress[i].ports, spec->ingress[i].n_ports);
-        check_peers(problems, &one, "from", spec->ingress[i].from, spec->ingress[i].n_from);
-    }
-    for (size_t i = 0; i < spec->n_egress; i++) {
-        struct dv_field_path one = dv_path_index(&egress, i);
-
-        check_policy_ports(problems, &one, spec->egress[i].ports, spec->egress[i].n_ports);
-        check_peers(problems, &one, "to", spec->egress[i].to, spec->egress[i].n_to);
-    }
-    check_types(problems, &path, spec);
-}
-
-void dv_validate_network_policy(struct dv_problems *problems, const struct dv_validation *what)
-{
-    static const struct dv_meta_rules rules = {dv_check_dns_subdomain, true};
-    const struct dv_api_network_policy *policy = what->value;
-    const struct dv_api_network_policy *old = what->old;
-
-    if (old)
-        dv_check_kind_meta_update(problems, &policy->metadata, &old->metadata);
-    else
-        dv_check_meta(problems, &policy->metadata, &rules);
-    check_policy(problems, &policy->spec);
 }

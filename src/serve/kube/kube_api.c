@@ -327,15 +327,6 @@ static void warn_of_version(struct dv_kube_call *call)
                                        DV_FMT(route->kind->name), ends[i].since, ends[i].until));
 }
 
-/* A policy that is kept and has no effect must not look as if it had one. */
-static void warn_of_policy(struct dv_kube_call *call, unsigned flag)
-{
-    if (call->route.kind->id == DV_KIND_NETWORK_POLICY &&
-        (flag & (DV_CAN_CREATE | DV_CAN_UPDATE | DV_CAN_PATCH)))
-        dv_kube_warn(call, DV_STR("davit keeps NetworkPolicies, and nothing enforces them: it has "
-                                  "no network of pods"));
-}
-
 /* Says that the method is not there and, for a kind without objects, why. */
 static void refuse_method(struct dv_kube_call *call)
 {
@@ -379,7 +370,6 @@ static void serve_objects(struct dv_kube_call *call)
     if (!negotiate(call) || !check_include(call))
         return;
     warn_of_version(call);
-    warn_of_policy(call, (unsigned)verb->flag);
     verb->serve(call);
 }
 

@@ -22,22 +22,22 @@ static const struct dv_api_version storage = {DV_STR_INIT("storage.k8s.io"), V1,
     .id = DV_N_KINDS, .name = DV_STR_INIT(kind_name), .plural = DV_STR_INIT(kind_plural),          \
     .singular = DV_STR_INIT(kind_singular), .versions = &(of), .n_versions = 1
 
+/* clang-format off: it would align the columns of rows that are not alike */
 static const struct dv_kind kinds[] = {
-    {KIND(core,             "PersistentVolume",      "persistentvolumes",               "persistentvolume")                   },
-    {KIND(core,             "PersistentVolumeClaim", "persistentvolumeclaims",          "persistentvolumeclaim"),
-     .is_namespaced = true},
-    {KIND(core,                     "ReplicationController",                                    "replicationcontrollers",                          "replicationcontroller"),
-     .is_namespaced = true},
-    {KIND(apps, "StatefulSet",                        "statefulsets",                                                 "statefulset"),                                                                          .is_namespaced = true},
-    {KIND(batch,       "CronJob",         "cronjobs","cronjob"),.is_namespaced = true},
-    {KIND(networking,           "Ingress",                "ingresses",                                   "ingress"),                                                                                                                            .is_namespaced = true},
-    {KIND(storage,  "CSIDriver","csidrivers","csidriver")},
-    {KIND(storage,          "CSINode",                     "csinodes",                                            "csinode")                                                                                  },
-    {KIND(storage,          "CSIStorageCapacity",               "csistoragecapacities",                  "csistoragecapacity"),
-     .is_namespaced = true},
-    {KIND(storage,          "StorageClass",    "storageclasses", "storageclass")},
-    {KIND(storage,                     "VolumeAttachment",                                 "volumeattachments",                                           "volumeattachment")                                                             },
+    {KIND(core, "PersistentVolume", "persistentvolumes", "persistentvolume")},
+    {KIND(core, "PersistentVolumeClaim", "persistentvolumeclaims", "persistentvolumeclaim"), .is_namespaced = true},
+    {KIND(core, "ReplicationController", "replicationcontrollers", "replicationcontroller"), .is_namespaced = true},
+    {KIND(apps, "StatefulSet", "statefulsets", "statefulset"), .is_namespaced = true},
+    {KIND(batch, "CronJob", "cronjobs", "cronjob"), .is_namespaced = true},
+    {KIND(networking, "Ingress", "ingresses", "ingress"), .is_namespaced = true},
+    {KIND(networking, "NetworkPolicy", "networkpolicies", "networkpolicy"), .is_namespaced = true},
+    {KIND(storage, "CSIDriver", "csidrivers", "csidriver")},
+    {KIND(storage, "CSINode", "csinodes", "csinode")},
+    {KIND(storage, "CSIStorageCapacity", "csistoragecapacities", "csistoragecapacity"), .is_namespaced = true},
+    {KIND(storage, "StorageClass", "storageclasses", "storageclass")},
+    {KIND(storage, "VolumeAttachment", "volumeattachments", "volumeattachment")},
 };
+/* clang-format on */
 
 const struct dv_kind *dv_empty_kinds(size_t *n)
 {

@@ -87,28 +87,11 @@ def test_ports_that_are_applied_need_not_name_their_protocol(api):
         {"name": "a", "protocol": "TCP", "port": 80, "targetPort": "web"}]
 
 
-def test_what_would_have_no_effect_is_refused_with_a_reason(api):
-    answer = api.refused(405, "POST", f"{NETWORKING}/ingresses", {
-        "apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": {"name": "x"}})
-    assert "davit takes no ingresses" in answer["message"]
+@pytest.mark.parametrize("resource,kind", [("networkpolicies", "NetworkPolicy"),
+                                           ("ingresses", "Ingress")])
+def test_what_would_have_no_effect_is_refused_with_a_reason(api, resource, kind):
+    answer = api.refused(405, "POST", f"{NETWORKING}/{resource}", {
+        "apiVersion": "networking.k8s.io/v1", "kind": kind, "metadata": {"name": "x"}})
+    assert f"davit takes no {resource}" in answer["message"]
     assert "the chart's values" in answer["message"]
-    assert not api.must("GET", f"{NETWORKING}/ingresses")["items"]
-
-
-def test_network_policies_are_kept_and_said_to_be_without_effect(api):
-    """A chart that brings some is installed; nobody is made to believe that they do something."""
-    path = f"{NETWORKING}/networkpolicies"
-    made = api.ask("POST", path, {
-        "apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": "p"},
-        "spec": {"podSelector": {}, "egress": [{"ports": [{"port": 443}]}]}})
-    assert made.status == 201 and "nothing enforces them" in made.fields["Warning"]
-    assert made.doc["spec"] == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"],
-                                "egress": [{"ports": [{"protocol": "TCP", "port": 443}]}]}
-    read = api.ask("GET", f"{path}/p")
-    assert read.doc["metadata"]["generation"] == 1 and not read.fields["Warning"]
-    table = api.must("GET", path, Accept="application/json;as=Table;g=meta.k8s.io;v=v1")
-    assert [row["cells"][:2] for row in table["rows"]] == [["p", "<none>"]]
-    answer = api.refused(422, "PATCH", f"{path}/p", {"spec": {"policyTypes": ["Both"]}},
-                         Content_Type="application/merge-patch+json")
-    assert answer["details"]["causes"][0]["field"] == "spec.policyTypes[0]"
-    api.must("DELETE", f"{path}/p")
+    assert not api.must("GET", f"{NETWORKING}/{resource}")["items"]
