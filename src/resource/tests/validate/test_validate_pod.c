@@ -5,7 +5,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/defs.h"
-#include "resource/tests/test_validation.h"
+#include "resource/tests/validate/test_validation.h"
 #include "resource/validate/pod_checks.h"
 
 #define BASE                                                                                       \

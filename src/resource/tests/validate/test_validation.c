@@ -1,4 +1,4 @@
-#include "resource/tests/test_validation.h"
+#include "resource/tests/validate/test_validation.h"
 
 #include "support/dvtest.h"
 

@@ -4,7 +4,7 @@
 
 #include "base/arena.h"
 #include "base/defs.h"
-#include "resource/tests/test_validation.h"
+#include "resource/tests/validate/test_validation.h"
 
 static void checks_policies(void **state)
 {

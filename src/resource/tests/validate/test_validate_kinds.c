@@ -4,7 +4,7 @@
 #include "base/arena.h"
 #include "base/defs.h"
 #include "base/name.h"
-#include "resource/tests/test_validation.h"
+#include "resource/tests/validate/test_validation.h"
 
 #define META "metadata: {name: x, resourceVersion: '1'}"
 #define IN_NAMESPACE "metadata: {name: x, namespace: ns, resourceVersion: '1'}"

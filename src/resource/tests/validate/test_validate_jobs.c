@@ -1,5 +1,5 @@
 /* test_validate_jobs.c - what is refused in Jobs, and sets of indexes. */
-#include "resource/tests/test_validation.h"
+#include "resource/tests/validate/test_validation.h"
 
 #include "support/dvtest.h"
 

@@ -3,7 +3,7 @@
 
 #include "base/arena.h"
 #include "base/defs.h"
-#include "resource/tests/test_validation.h"
+#include "resource/tests/validate/test_validation.h"
 
 #define BASE                                                                                       \
     "{metadata: {name: s, resourceVersion: '1'}, spec: {driver: d.example.com, nodeName: node-a, " \
