@@ -19,6 +19,7 @@
 #include "cluster/objects/collection.h"
 #include "resource/disruption.h"
 #include "resource/resource.h"
+#include "resource/select.h"
 #include "resource/status.h"
 
 /* Sets the condition of that type. Its time of transition changes only when its status does. */
@@ -197,8 +198,13 @@ static void count(const struct dv_cluster_operation *operation,
     disruption.ctx = &owners;
     while ((entry = dv_collection_range_next(&range)) != NULL) {
         bool is_going = entry->operation && entry->operation->is_evicted;
-        struct dv_api_pod pod = *(const struct dv_api_pod *)dv_entry_object(entry)->value;
+        struct dv_api_pod pod;
 
+        /* Most pods are idle and packed; only those of the budget are unpacked. */
+        if (!entry->object || !disruption.selector ||
+            !dv_object_is_selected(entry->object, disruption.selector, NULL))
+            continue;
+        pod = *(const struct dv_api_pod *)dv_entry_object(entry)->value;
         if (is_going)
             pod.metadata.deletion_timestamp = dv_cluster_operation_now(operation);
         dv_disruption_add(&disruption, &pod);
