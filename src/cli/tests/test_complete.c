@@ -43,7 +43,7 @@ static void the_tables_say_what_may_come_next(void **state)
         {{"plu"},                                   "plugins"                                  },
         {{"de"},                                    "describe delete devices"                  },
         {{"xyz"},                                   ""                                         },
-        {{"verify", "explain", "allocate.cd"},      "allocate.cdi-names"                       },
+        {{"verify", "explain", "allocate.cd"},      "allocate.cdi-names allocate.cdi-host"     },
         {{"verify", "dra", "--only", "prepare.on"}, "prepare.one"                              },
         {{"verify", "dra", "--skip", "allocate."},  ""                                         },
         {{"verify", "dra", "--attach", ""},         ":folders"                                 },
