@@ -13,7 +13,6 @@
 #include "base/defs.h"
 #include "base/err.h"
 #include "base/list.h"
-#include "base/num.h"
 #include "base/str.h"
 #include "cluster/cluster.h"
 #include "loop/loop.h"

@@ -4,7 +4,6 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "base/vec.h"
-#include "cli/cli.h"
 #include "resource/resource.h"
 
 /* Longer than any name of a kind with its group. */

@@ -3,7 +3,6 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "base/vec.h"
-#include "cli/cli.h"
 #include "cli/explain/cli_explain.h"
 #include "cli/explain/world.h"
 #include "resource/resource.h"

@@ -1,6 +1,7 @@
 /* device_register.c - how device plugins come: they call Register on our socket, or the watcher
  * finds them. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/buf.h"

@@ -131,8 +131,8 @@ static void refused_requests_are_answered_by_the_session(void **state)
         const char *status;
         const char *why;
     } rows[] = {
-        {GET "|host=other",                                  "400", "differs from"},
-        {":method=CONNECT|:authority=h:80",                  "501", "CONNECT"     },
+        {GET "|host=other",                 "400", "differs from"},
+        {":method=CONNECT|:authority=h:80", "501", "CONNECT"     },
     };
     struct dv_buf text;
 

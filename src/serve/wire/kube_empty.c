@@ -22,7 +22,8 @@ static const struct dv_api_version storage = {DV_STR_INIT("storage.k8s.io"), V1,
     .id = DV_N_KINDS, .name = DV_STR_INIT(kind_name), .plural = DV_STR_INIT(kind_plural),          \
     .singular = DV_STR_INIT(kind_singular), .versions = &(of), .n_versions = 1
 
-/* clang-format off: it would align the columns of rows that are not alike */
+/* The formatter would align the columns of rows that are not alike. */
+/* clang-format off */
 static const struct dv_kind kinds[] = {
     {KIND(core, "PersistentVolume", "persistentvolumes", "persistentvolume")},
     {KIND(core, "PersistentVolumeClaim", "persistentvolumeclaims", "persistentvolumeclaim"), .is_namespaced = true},

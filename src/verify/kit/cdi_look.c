@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/arena.h"
 #include "base/err.h"
 #include "cdi/cdi.h"
 #include "cdidir/cdidir.h"
