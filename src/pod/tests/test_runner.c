@@ -267,6 +267,14 @@ static void expect_doing(struct world *world, const char *name, const char *want
     assert_str(doing.image, image);
 }
 
+static bool is_p_pulling(struct world *world)
+{
+    struct dv_runner_doing doing =
+        dv_runner_doing(world->runner, dv_str_from_c(uid_of(world, "p")));
+
+    return doing.word && strcmp(doing.word, "pulling") == 0;
+}
+
 /* A registry that hangs holds up its own pod, and others only for a moment. */
 static void pulls_beside_one_that_hangs(void **state)
 {
@@ -282,6 +290,7 @@ static void pulls_beside_one_that_hangs(void **state)
                           ", containers: [{name: c, image: busybox, imagePullPolicy: Always, "
                           "command: [sleep]}]}}",
                           names[i]));
+        must(world, "pulling", is_p_pulling); /* behind jobs of workers, whenever these run */
         pass(world, 1000);
     }
     assert_false(is_q_running(world)); /* one at a time, as long as that is short */
