@@ -25,14 +25,19 @@ static dv_str print_key(dv_str driver, dv_str pool, dv_str device, struct dv_buf
 }
 
 /* Adds the devices of a slice; of two slices with the same device the first one counts. */
-static void add_slice(struct dv_holdings_slices *slices, struct dv_api_resource_slice_spec *spec,
+static void add_slice(struct dv_holdings_slices *slices, const struct dv_object *object,
                       struct dv_buf *key)
 {
+    const struct dv_api_resource_slice_spec *spec =
+        &((const struct dv_api_resource_slice *)object->value)->spec;
+    dv_str *name = DV_NEW(slices->arena, dv_str);
+
+    *name = dv_str_copy(object->meta->name, slices->arena);
     for (size_t i = 0; i < spec->n_devices; i++) {
         dv_str text = print_key(spec->driver, spec->pool.name, spec->devices[i].name, key);
 
         if (!dv_map_get(&slices->by_device, text))
-            (void)dv_map_set(&slices->by_device, dv_str_copy(text, slices->arena), spec);
+            (void)dv_map_set(&slices->by_device, dv_str_copy(text, slices->arena), name);
     }
 }
 
@@ -43,7 +48,7 @@ static void make_index(struct dv_holdings_slices *slices, struct dv_buf *key)
     slices->arena = dv_arena_new();
     dv_map_init(&slices->by_device);
     for (size_t at = 0; (object = dv_view_next(slices->view, &at)) != NULL;)
-        add_slice(slices, &((struct dv_api_resource_slice *)object->value)->spec, key);
+        add_slice(slices, object, key);
 }
 
 const struct dv_api_device *dv_holdings_slices_find(struct dv_holdings_slices *slices,
@@ -51,7 +56,9 @@ const struct dv_api_device *dv_holdings_slices_find(struct dv_holdings_slices *s
                                                     size_t *n)
 {
     DV_CLEANUP(dv_buf_fini) struct dv_buf key = {0};
-    const struct dv_api_resource_slice_spec *spec;
+    const struct dv_api_resource_slice *slice;
+    const struct dv_object *object;
+    const dv_str *name;
 
     *n = 0;
     if (!slices->view)
@@ -59,11 +66,13 @@ const struct dv_api_device *dv_holdings_slices_find(struct dv_holdings_slices *s
     dv_buf_init(&key, KEY_BYTES_MAX);
     if (!slices->arena)
         make_index(slices, &key);
-    spec = dv_map_get(&slices->by_device, print_key(driver, pool, device, &key));
-    if (!spec)
+    name = dv_map_get(&slices->by_device, print_key(driver, pool, device, &key));
+    object = name ? dv_view_get(slices->view, DV_STR(""), *name) : NULL;
+    if (!object)
         return NULL;
-    *n = spec->n_devices;
-    return spec->devices;
+    slice = object->value;
+    *n = slice->spec.n_devices;
+    return slice->spec.devices;
 }
 
 void dv_holdings_slices_forget(struct dv_holdings_slices *slices)

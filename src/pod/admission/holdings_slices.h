@@ -13,12 +13,12 @@ struct dv_view;
 
 struct dv_holdings_slices {
     struct dv_view *view;    /* NULL: slices are not known */
-    struct dv_map by_device; /* dv_api_resource_slice_spec by driver, pool and device */
+    struct dv_map by_device; /* the name of the slice, by driver, pool and device */
     struct dv_arena *arena;  /* of the keys; NULL: the index is to be made anew */
 };
 
 /* The devices of the slice that lists this one, whose attributes tell which physical device it is;
- * NULL: there is none. */
+ * NULL: there is none. They are there until the next turn of the loop. */
 const struct dv_api_device *dv_holdings_slices_find(struct dv_holdings_slices *slices,
                                                     dv_str driver, dv_str pool, dv_str device,
                                                     size_t *n);
