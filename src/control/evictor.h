@@ -66,9 +66,11 @@ struct dv_pool {
 
 struct dv_pool_slice {
     dv_str name;
-    struct dv_object *object;
+    struct dv_object *object; /* kept, maybe packed; not when it is tainted */
     struct dv_pool *pool;
     struct dv_link link;
+    int64_t generation;
+    size_t n_devices;
     bool is_tainted;
 };
 

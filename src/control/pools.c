@@ -15,6 +15,7 @@
 #include "control/evict.h"
 #include "control/evictor.h"
 #include "control/taint.h"
+#include "resource/object_pool.h"
 #include "resource/resource.h"
 
 static bool is_evicting_device(const struct dv_api_device *device)
@@ -25,9 +26,10 @@ static bool is_evicting_device(const struct dv_api_device *device)
     return false;
 }
 
+/* Until the next turn of the loop; of a tainted one as long as it is there. */
 static const struct dv_api_resource_slice *slice_of(const struct dv_pool_slice *slice)
 {
-    return slice->object->value;
+    return dv_object_unpack(slice->object)->value;
 }
 
 static bool is_tainted(const struct dv_api_resource_slice *slice)
@@ -76,9 +78,9 @@ static void refresh(struct dv_evictor *evictor, struct dv_pool *pool)
     pool->n_tainted = 0;
     DV_LIST_EACH (&pool->slices, link) {
         const struct dv_pool_slice *slice = DV_CONTAINER(link, struct dv_pool_slice, link);
-        int64_t generation = slice_of(slice)->spec.pool.generation;
 
-        pool->generation = generation > pool->generation ? generation : pool->generation;
+        if (slice->generation > pool->generation)
+            pool->generation = slice->generation;
         pool->n_tainted += slice->is_tainted;
     }
 }
@@ -92,7 +94,10 @@ static bool remove_slice(struct dv_evictor *evictor, struct dv_pool_slice *slice
 
     (void)dv_map_remove(&evictor->slices, slice->name);
     dv_link_remove(&slice->link);
-    dv_object_unref(slice->object);
+    if (slice->is_tainted)
+        dv_object_unref(slice->object);
+    else
+        dv_object_unkeep(slice->object);
     free(slice);
     refresh(evictor, pool);
     return matters;
@@ -100,12 +105,15 @@ static bool remove_slice(struct dv_evictor *evictor, struct dv_pool_slice *slice
 
 static bool add_slice(struct dv_evictor *evictor, struct dv_object *object)
 {
+    const struct dv_api_resource_slice *value = object->value;
     struct dv_pool_slice *slice = DV_ALLOC(struct dv_pool_slice);
 
-    slice->object = dv_object_ref(object);
-    slice->name = object->meta->name;
-    slice->is_tainted = is_tainted(object->value);
-    slice->pool = want_pool(evictor, &slice_of(slice)->spec);
+    slice->is_tainted = is_tainted(value);
+    slice->object = slice->is_tainted ? dv_object_ref(object) : dv_object_keep(object);
+    slice->name = dv_object_names(object).name;
+    slice->generation = value->spec.pool.generation;
+    slice->n_devices = value->spec.n_devices;
+    slice->pool = want_pool(evictor, &value->spec);
     dv_list_push(&slice->pool->slices, &slice->link);
     (void)dv_map_set(&evictor->slices, slice->name, slice); /* the old one was removed */
     refresh(evictor, slice->pool);
@@ -169,14 +177,38 @@ void dv_pools_apply(const struct dv_evictor *evictor,
         return;
     DV_LIST_EACH (&pool->slices, link) {
         const struct dv_pool_slice *slice = DV_CONTAINER(link, struct dv_pool_slice, link);
-        const struct dv_api_resource_slice_spec *spec = &slice_of(slice)->spec;
+        const struct dv_api_resource_slice_spec *spec;
 
-        if (!slice->is_tainted || spec->pool.generation != pool->generation)
+        if (!slice->is_tainted || slice->generation != pool->generation)
             continue;
+        spec = &slice_of(slice)->spec;
         for (size_t i = 0; i < spec->n_devices; i++)
             if (dv_str_eq(spec->devices[i].name, result->device))
                 apply_device(slice, &spec->devices[i], result, arena, eviction);
     }
+}
+
+/* How many devices of a slice in such a pool the rule selects; only names of devices need a look at
+ * the slice, which may be packed. */
+static size_t count(const struct dv_pool_slice *slice,
+                    const struct dv_api_device_taint_selector *selector)
+{
+    size_t slash = dv_str_find_char(slice->pool->key, '/'); /* a driver's name has none */
+    dv_str driver = dv_str_slice(slice->pool->key, 0, slash);
+    dv_str pool = dv_str_slice(slice->pool->key, slash + 1, slice->pool->key.n);
+    struct dv_api_device_taint_selector whole = *selector;
+    const struct dv_api_resource_slice_spec *spec;
+    size_t n = 0;
+
+    whole.device = DV_STR_NONE;
+    if (!dv_taint_selects(&whole, driver, pool, DV_STR_NONE))
+        return 0;
+    if (!selector->device.p)
+        return slice->n_devices;
+    spec = &slice_of(slice)->spec;
+    for (size_t i = 0; i < spec->n_devices; i++)
+        n += dv_taint_selects(selector, driver, pool, spec->devices[i].name);
+    return n;
 }
 
 size_t dv_pools_count(const struct dv_evictor *evictor,
@@ -188,13 +220,9 @@ size_t dv_pools_count(const struct dv_evictor *evictor,
 
     while (selector && (entry = dv_map_next(&evictor->slices, &at)) != NULL) {
         const struct dv_pool_slice *slice = entry->value;
-        const struct dv_api_resource_slice_spec *spec = &slice_of(slice)->spec;
 
-        if (spec->pool.generation != slice->pool->generation ||
-            (selector->driver.p && !dv_str_eq(selector->driver, spec->driver)))
-            continue;
-        for (size_t i = 0; i < spec->n_devices; i++)
-            n += dv_taint_selects(selector, spec->driver, spec->pool.name, spec->devices[i].name);
+        if (slice->generation == slice->pool->generation)
+            n += count(slice, selector);
     }
     return n;
 }
