@@ -56,6 +56,10 @@ void dv_inventory_remove_slice(struct dv_inventory *inventory, struct dv_invento
 /* Forgets what is known of a node that is gone, or will not be asked for again soon. Its slices
  * stay; what is asked of it again is found out anew. */
 void dv_inventory_forget_node(struct dv_inventory *inventory, dv_str name);
+/* Gives back what is known of some nodes, and holds their slices so that they may be packed; true:
+ * there are more, or it is lent. What is needed again is made anew: to be called when nothing has
+ * been asked for a while, until it is false. */
+bool dv_inventory_rest(struct dv_inventory *inventory);
 /* Takes a reference to the DeviceClass, in place of one of that name. */
 void dv_inventory_set_class(struct dv_inventory *inventory, struct dv_object *class);
 void dv_inventory_remove_class(struct dv_inventory *inventory, dv_str name);
@@ -108,7 +112,8 @@ struct dv_alloc_result {
 };
 
 /* Chooses devices for all claims together. Changes nothing: hold what you take. The result is in
- * `arena`, but for texts and lists of slices and claims, which are borrowed. `err` is set unless
+ * `arena`, but for texts and lists of slices and claims, which are borrowed: of slices until they
+ * are removed or dv_inventory_rest is called. `err` is set unless
  * the outcome is DV_ALLOC_DONE or DV_ALLOC_NONE. What selectors were found to be true on is kept
  * also when it gives up, so that the same question costs less each time. */
 void dv_allocate(struct dv_inventory *inventory, const struct dv_alloc_node *node,

@@ -149,8 +149,10 @@ void dv_pool_refresh_counters(struct dv_inventory *inventory, struct dv_alloc_no
     for (size_t i = 0; i < pool->n_slices; i++)
         if (pool->slices[i]->spec->n_shared_counters == 0)
             subtract(pool, pool->slices[i], inventory->scratch);
-    for (size_t i = 0; i < pool->n_others; i++)
+    for (size_t i = 0; i < pool->n_others; i++) {
+        dv_inventory_wake(inventory, pool->others[i]); /* its own node may be at rest */
         subtract(pool, pool->others[i], inventory->scratch);
+    }
     keep_sums(pool);
     dv_arena_reset(inventory->scratch);
 }

@@ -49,11 +49,13 @@ struct dv_alloc_inventory_node *dv_inventory_node(struct dv_inventory *inventory
     return node;
 }
 
-static void drop_if_unused(struct dv_inventory *inventory, struct dv_alloc_inventory_node *node)
+void dv_inventory_drop_if_unused(struct dv_inventory *inventory,
+                                 struct dv_alloc_inventory_node *node)
 {
     if (node->view || !dv_list_is_empty(&node->slices))
         return;
     dv_map_remove(&inventory->nodes, node->name);
+    dv_link_remove(&node->awake);
     free(node);
 }
 
@@ -67,11 +69,8 @@ void dv_inventory_forget_node(struct dv_inventory *inventory, dv_str name)
         return;
     }
     node = dv_map_get(&inventory->nodes, name);
-    if (!node)
-        return;
-    dv_alloc_node_view_free(node->view);
-    node->view = NULL;
-    drop_if_unused(inventory, node);
+    if (node)
+        dv_inventory_rest_node(inventory, node);
 }
 
 static uint32_t take_slot(struct dv_inventory *inventory)
@@ -118,6 +117,7 @@ void dv_inventory_enter_slice(struct dv_inventory *inventory, struct dv_inventor
     if (api->spec.node_name.p && api->spec.n_shared_counters == 0) {
         slice->node = dv_inventory_node(inventory, api->spec.node_name);
         dv_list_push(&slice->node->slices, &slice->in_node);
+        dv_inventory_rest_later(inventory, slice->node);
     } else {
         dv_list_push(&inventory->shared, &slice->in_node);
     }
@@ -136,6 +136,7 @@ struct dv_inventory_slice *dv_inventory_add_slice(struct dv_inventory *inventory
     struct dv_alloc_change *later = dv_inventory_put_off(inventory, DV_ALLOC_CHANGE_ADD_SLICE);
 
     slice->object = dv_object_ref(object);
+    slice->is_pinned = true;
     if (later)
         later->slice = slice;
     else
@@ -163,9 +164,9 @@ void dv_inventory_remove_slice(struct dv_inventory *inventory, struct dv_invento
     dv_link_remove(&slice->in_node);
     *(slice->node ? &slice->node->n_devices : &inventory->n_shared_devices) -= slice->n_devices;
     if (slice->node)
-        drop_if_unused(inventory, slice->node);
+        dv_inventory_drop_if_unused(inventory, slice->node);
     dv_pool_unref(inventory, slice->pool);
-    dv_object_unref(slice->object);
+    dv_inventory_unpin(slice);
     dv_arena_free(slice->arena);
     free(slice);
 }
@@ -224,6 +225,7 @@ struct dv_inventory *dv_inventory_new(const struct dv_alloc_features *features)
     dv_map_init(&inventory->selectors);
     dv_list_init(&inventory->selectors_by_use);
     dv_list_init(&inventory->shared);
+    dv_list_init(&inventory->awake);
     dv_buf_init(&inventory->text, TEXT_BYTES_MAX);
     inventory->scratch = dv_arena_new();
     inventory->cel = dv_arena_new();
@@ -258,7 +260,7 @@ void dv_inventory_free(struct dv_inventory *inventory)
         dv_alloc_node_view_free(node->view);
         node->view = NULL;
         if (dv_list_is_empty(&node->slices))
-            drop_if_unused(inventory, node);
+            dv_inventory_drop_if_unused(inventory, node);
         else
             free_slices(inventory, &node->slices);
     }

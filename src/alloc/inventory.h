@@ -63,7 +63,7 @@ struct dv_alloc_pool {
 };
 
 struct dv_alloc_device {
-    const struct dv_api_device *api;
+    const struct dv_api_device *api; /* NULL: its slice sleeps */
     struct dv_inventory_slice *slice;
     struct dv_alloc_ident *ident;
     /* As CEL sees it; valid while `cel_version` is the inventory's: see dv_inventory_cel_device. */
@@ -76,7 +76,9 @@ struct dv_alloc_device {
 
 struct dv_inventory_slice {
     struct dv_object *object;
-    const struct dv_api_resource_slice_spec *spec;
+    const struct dv_api_resource_slice_spec *spec; /* NULL: it sleeps, see alloc_rest.c */
+    struct dv_arena *woken; /* has what `spec` points into, of a slice that slept; or NULL */
+    bool is_pinned;         /* `object` is a reference with which it is not packed */
     struct dv_alloc_pool *pool;
     struct dv_alloc_inventory_node
         *node; /* the only node that it is for; NULL: it may be for any */
@@ -181,6 +183,7 @@ struct dv_alloc_inventory_node {
     struct dv_list slices;
     size_t n_devices; /* of all its slices */
     uint64_t version;
+    struct dv_link awake; /* in the inventory's `awake`: it has something to give back at rest */
     struct dv_alloc_node_view *view; /* NULL: not asked for yet */
 };
 
@@ -219,6 +222,7 @@ struct dv_inventory {
     struct dv_list selectors_by_use;
     size_t n_selectors;
     struct dv_list shared; /* slices that are not for a single node */
+    struct dv_list awake;  /* nodes with a view, or with slices that do not sleep */
     size_t n_shared_devices;
     uint64_t shared_version;
     uint64_t classes_version;
@@ -257,10 +261,23 @@ uint64_t dv_alloc_device_content(struct dv_inventory *inventory,
 /* Links the places of a view that are twins. */
 void dv_alloc_view_find_twins(struct dv_inventory *inventory, struct dv_alloc_node_view *view);
 
+/* alloc_rest.c */
+/* Makes `spec` of the slice, and `api` of its devices, if it sleeps. */
+void dv_inventory_wake(struct dv_inventory *inventory, struct dv_inventory_slice *slice);
+/* The node has something that dv_inventory_rest gives back. */
+void dv_inventory_rest_later(struct dv_inventory *inventory, struct dv_alloc_inventory_node *node);
+/* May free the node. */
+void dv_inventory_rest_node(struct dv_inventory *inventory, struct dv_alloc_inventory_node *node);
+/* Gives back the slice's reference to its object, and what was made of it. */
+void dv_inventory_unpin(struct dv_inventory_slice *slice);
+
 /* inventory.c */
 void dv_inventory_enter_slice(struct dv_inventory *inventory, struct dv_inventory_slice *slice);
 struct dv_alloc_inventory_node *dv_inventory_node(struct dv_inventory *inventory,
                                                   dv_str name); /* made when new */
+/* Frees a node without slices and view. */
+void dv_inventory_drop_if_unused(struct dv_inventory *inventory,
+                                 struct dv_alloc_inventory_node *node);
 const struct dv_api_device_class *dv_inventory_class(const struct dv_inventory *inventory,
                                                      dv_str name); /* NULL when absent */
 

@@ -11,6 +11,7 @@
 #include "base/map.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "resource/object_pool.h"
 #include "resource/resource.h"
 #include "resource/select.h"
 
@@ -124,11 +125,12 @@ static bool gather(struct gathering *gathering, const struct dv_list *slices, st
         struct dv_inventory_slice *slice = DV_CONTAINER(link, struct dv_inventory_slice, in_node);
         bool is_for;
 
+        dv_inventory_wake(gathering->inventory, slice);
         if (!gathering->inventory->features.partitionable_devices &&
             (slice->spec->per_device_node_selection || slice->spec->n_shared_counters > 0))
             continue;
         if (!slice_is_for(slice, gathering->node, &is_for, err))
-            return dv_wrap(err, "ResourceSlice %.*s", DV_FMT(slice->object->meta->name));
+            return dv_wrap(err, "ResourceSlice %.*s", DV_FMT(dv_object_names(slice->object).name));
         if (is_for)
             gather_slice(gathering, slice);
     }
@@ -161,6 +163,7 @@ static bool look_wider(struct gathering *gathering, const struct gathered *gathe
     for (struct dv_link *link = all->head.next; link != &all->head; link = link->next) {
         struct dv_inventory_slice *slice = DV_CONTAINER(link, struct dv_inventory_slice, in_pool);
 
+        dv_inventory_wake(gathering->inventory, slice);
         if (slice->spec->pool.generation > gathered->generation)
             return false;
         if (slice->spec->pool.generation < gathered->generation)
@@ -180,7 +183,7 @@ static int by_name(const void *a, const void *b)
 {
     const struct dv_inventory_slice *left = *(struct dv_inventory_slice *const *)a;
     const struct dv_inventory_slice *right = *(struct dv_inventory_slice *const *)b;
-    int order = dv_str_cmp(left->object->meta->name, right->object->meta->name);
+    int order = dv_str_cmp(dv_object_names(left->object).name, dv_object_names(right->object).name);
 
     if (order != 0)
         return order;
@@ -408,6 +411,7 @@ struct dv_alloc_node_view *dv_inventory_view(struct dv_inventory *inventory,
     if (!is_current(inventory, own, node)) {
         dv_alloc_node_view_free(own->view);
         own->view = make_view(inventory, own, node);
+        dv_inventory_rest_later(inventory, own);
     }
     if (own->view->err.code != DV_OK) {
         *err = own->view->err;

@@ -9,7 +9,13 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "base/str.h"
-#include "resource/resource.h"
+#include "resource/object_pool.h"
+
+/* Empty for a slice that is not of one node. */
+static dv_str node_of(const struct dv_inventory_slice *slice)
+{
+    return slice->node ? slice->node->name : slice->spec->node_name; /* a shared one never sleeps */
+}
 
 static const struct dv_inventory_slice *find_other(struct dv_alloc_pool *pool, dv_str node)
 {
@@ -18,7 +24,7 @@ static const struct dv_inventory_slice *find_other(struct dv_alloc_pool *pool, d
         const struct dv_inventory_slice *slice =
             DV_CONTAINER(link, struct dv_inventory_slice, in_pool);
 
-        if (!dv_str_eq(slice->spec->node_name, node))
+        if (!dv_str_eq(node_of(slice), node))
             return slice;
     }
     return NULL;
@@ -48,13 +54,13 @@ size_t dv_inventory_rivals(struct dv_inventory *inventory, dv_str node,
 
 dv_str dv_rival_print(const struct dv_alloc_rival *rival, struct dv_arena *arena)
 {
-    const struct dv_api_resource_slice_spec *spec = rival->other->spec;
-    dv_str name = rival->other->object->meta->name;
+    dv_str node = node_of(rival->other);
+    dv_str name = dv_object_names(rival->other->object).name;
     dv_str path = rival->own->pool->path;
 
-    if (spec->node_name.n > 0)
+    if (node.n > 0)
         return dv_str_printf(arena, "pool %.*s is also that of slice %.*s of node %.*s",
-                             DV_FMT(path), DV_FMT(name), DV_FMT(spec->node_name));
+                             DV_FMT(path), DV_FMT(name), DV_FMT(node));
     return dv_str_printf(arena, "pool %.*s is also that of slice %.*s, which is not of one node",
                          DV_FMT(path), DV_FMT(name));
 }

@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "resource/object_pool.h"
 #include "resource/resource.h"
 #include "json/json.h"
 
@@ -63,6 +64,18 @@ static bool read_node(struct world *world, const struct dv_json *json)
     return true;
 }
 
+/* In a pool, as a server has it, so that an inventory may put it to sleep. */
+static struct dv_object *new_slice(struct world *world, void *value)
+{
+    const struct dv_kind *kind = dv_kind(DV_KIND_SLICE);
+    const struct dv_object whole = {.kind = kind, .meta = value, .value = value};
+    DV_CLEANUP(dv_buf_fini) struct dv_buf row;
+
+    dv_buf_init(&row, TEXT_BYTES_MAX);
+    dv_encode_row(&whole, &row);
+    return dv_object_pool_add(world->pool, kind, value, dv_buf_str(&row));
+}
+
 static bool read_objects(struct world *world, const struct dv_json *json)
 {
     const struct dv_json *at;
@@ -75,7 +88,7 @@ static bool read_objects(struct world *world, const struct dv_json *json)
             return false;
     for (at = dv_json_first(dv_json_get(json, DV_STR("resourceSlices"))); at; at = dv_json_next(at))
         if (decode(world, &dv_message_resource_slice, at, &value))
-            *dv_vec_add(&world->slices) = dv_object_new(dv_kind(DV_KIND_SLICE), value);
+            *dv_vec_add(&world->slices) = new_slice(world, value);
         else
             return false;
     for (at = dv_json_first(dv_json_get(json, DV_STR("claims"))); at; at = dv_json_next(at))
@@ -124,7 +137,9 @@ bool world_open(struct world *world, dv_str line)
     const struct dv_json *json;
     const struct dv_json *state;
 
-    *world = (struct world){.arena = dv_arena_new(), .node.name = DV_STR("node-1")};
+    *world = (struct world){.arena = dv_arena_new(),
+                            .pool = dv_object_pool_new(NULL, NULL),
+                            .node.name = DV_STR("node-1")};
     json = dv_json_parse(dv_str_copy(line, world->arena), NULL, world->arena, &err);
     if (!json)
         return false;
@@ -154,6 +169,7 @@ void world_close(struct world *world)
         dv_object_unref(world->classes.v[i]);
     for (size_t i = 0; i < world->slices.n; i++)
         dv_object_unref(world->slices.v[i]);
+    dv_object_pool_free(world->pool);
     dv_vec_fini(&world->classes);
     dv_vec_fini(&world->slices);
     dv_vec_fini(&world->held);

@@ -17,9 +17,11 @@
 struct dv_api_device_request_allocation_result;
 struct dv_arena;
 struct dv_object;
+struct dv_object_pool;
 
 struct world {
     struct dv_arena *arena;
+    struct dv_object_pool *pool;
     struct dv_alloc_features features;
     struct dv_alloc_node node;
     DV_VEC(struct dv_object *) classes;

@@ -83,8 +83,14 @@ static const char *compare(const struct world *world, const struct dv_alloc_resu
 
 /* ---- the inventory ---- */
 
+static void rest(struct dv_inventory *inventory)
+{
+    while (dv_inventory_rest(inventory))
+        continue;
+}
+
 /* Comes to the same inventory by a longer way: with slices that go and come again, classes that are
- * replaced, devices that are held for a while, and questions in between. */
+ * replaced, devices that are held for a while, questions and rests in between. */
 static struct dv_inventory *longer_way(const struct world *world, struct dv_arena *arena)
 {
     struct dv_inventory *inventory = dv_inventory_new(&world->features);
@@ -99,6 +105,7 @@ static struct dv_inventory *longer_way(const struct world *world, struct dv_aren
         world_hold(inventory, &world->held.v[i], DV_STR("default/first"));
     for (size_t i = 0; i < world->slices.n; i++)
         slices[i] = dv_inventory_add_slice(inventory, world->slices.v[i]);
+    rest(inventory);
     allocate(inventory, world, 1000, arena, &ignored);
     for (size_t i = half; i < world->slices.n; i++)
         dv_inventory_remove_slice(inventory, slices[i]);
@@ -118,6 +125,7 @@ static struct dv_inventory *longer_way(const struct world *world, struct dv_aren
     for (size_t i = world->held.n; i > 0; i--)
         world_hold(inventory, &world->held.v[i - 1], DV_STR("default/second"));
     dv_inventory_forget_node(inventory, DV_STR("node-2"));
+    rest(inventory);
     return inventory;
 }
 

@@ -307,6 +307,74 @@ static void forgets_a_node(void **state)
     close_fixture(&f);
 }
 
+static void rest(struct fixture *f)
+{
+    while (dv_inventory_rest(f->inventory))
+        continue;
+}
+
+static bool sleeps(const struct fixture *f, size_t slice)
+{
+    return !f->slices[slice]->spec && !f->slices[slice]->devices[0].api;
+}
+
+static void gives_back_what_it_made_and_answers_as_before(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    open_fixture(&f, TWO_NODES);
+    assert_int_equal(allocate(&f), DV_ALLOC_DONE);
+    hold(&f, "p1", "a");
+    rest(&f);
+    assert_true(sleeps(&f, 0));
+    assert_true(sleeps(&f, 1));
+    assert_false(sleeps(&f, 2)); /* it is for all nodes */
+    assert_int_equal(allocate(&f), DV_ALLOC_DONE);
+    assert_str(device_of(&f), "b"); /* `a` is held still */
+    assert_false(sleeps(&f, 0));
+    assert_true(sleeps(&f, 1)); /* nobody has asked about its node */
+    dv_inventory_lend(f.inventory);
+    assert_true(dv_inventory_rest(f.inventory));
+    assert_false(sleeps(&f, 0)); /* it is lent */
+    dv_inventory_return(f.inventory);
+    rest(&f);
+    assert_true(sleeps(&f, 0));
+    dv_inventory_remove_slice(f.inventory, f.slices[0]);
+    assert_int_equal(allocate(&f), DV_ALLOC_DONE);
+    assert_str(device_of(&f), "z");
+    close_fixture(&f);
+}
+
+/* A pool of two nodes: one looks at the slices of the other, which is at rest, for their counters.
+ */
+static void wakes_the_slices_of_others_for_their_counters(void **state)
+{
+    static const char text[] =
+        "{" CLASS "'resourceSlices':[{'metadata':{'name':'s1'},'spec':{'driver':'d','pool':{"
+        "'name':'p','generation':1,'resourceSliceCount':3}," HERE ",'devices':[{'name':'a',"
+        "'consumesCounters':[{'counterSet':'set','counters':{'m':{'value':'1'}}}]}]}},"
+        "{'metadata':{'name':'s2'},'spec':{'driver':'d','pool':{'name':'p','generation':1,"
+        "'resourceSliceCount':3}," THERE ",'devices':[{'name':'b',"
+        "'consumesCounters':[{'counterSet':'set','counters':{'m':{'value':'1'}}}]}]}},"
+        "{'metadata':{'name':'s3'},'spec':{'driver':'d','pool':{'name':'p','generation':1,"
+        "'resourceSliceCount':3},'allNodes':true,'sharedCounters':[{'name':'set','counters':{'m':{"
+        "'value':'1'}}}]}}]," CLAIM("1") "}";
+    struct fixture f;
+
+    (void)state;
+    open_fixture(&f, text);
+    assert_int_equal(allocate(&f), DV_ALLOC_DONE);
+    dv_inventory_forget_node(f.inventory, DV_STR("node-2"));
+    assert_true(sleeps(&f, 1));
+    hold(&f, "p", "b");
+    assert_int_equal(allocate(&f), DV_ALLOC_NONE); /* `b` has used the counter up */
+    release(&f, "p", "b");
+    rest(&f);
+    assert_int_equal(allocate(&f), DV_ALLOC_DONE);
+    close_fixture(&f);
+}
+
 static void takes_the_selectors_of_the_new_class(void **state)
 {
     static const char *const expressions[] = {"true", "false", "true"};
@@ -415,6 +483,8 @@ int main(void)
         cmocka_unit_test(finds_out_anew_what_has_changed),
         cmocka_unit_test(notices_slices_of_its_pools_on_other_nodes),
         cmocka_unit_test(forgets_a_node),
+        cmocka_unit_test(gives_back_what_it_made_and_answers_as_before),
+        cmocka_unit_test(wakes_the_slices_of_others_for_their_counters),
         cmocka_unit_test(takes_the_selectors_of_the_new_class),
         cmocka_unit_test(asks_selectors_again_about_a_new_slice),
         cmocka_unit_test(does_not_grow_with_every_change),
