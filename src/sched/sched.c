@@ -71,6 +71,7 @@ static void free_all(struct dv_sched *sched)
 {
     dv_task_cancel(&sched->turn);
     dv_task_cancel(&sched->relate);
+    dv_timer_cancel(&sched->rest);
     dv_timer_cancel(&sched->say_again);
     dv_timer_cancel(&sched->tell_again);
     dv_timer_cancel(&sched->tell_late);

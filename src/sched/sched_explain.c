@@ -74,6 +74,7 @@ bool dv_sched_explain(struct dv_sched *sched, const struct dv_api_resource_claim
 
     if (!dv_sched_can_be_asked(sched, err))
         return false;
+    dv_sched_inventory_used(sched);
     n = gather_nodes(sched, node, nodes);
     *verdicts = (struct dv_sched_verdicts){
         .v = DV_NEW_ARRAY(arena, struct dv_sched_verdict, n),

@@ -14,6 +14,7 @@
 #include "base/str.h"
 #include "cel/cel.h"
 #include "cluster/cluster.h"
+#include "resource/object_pool.h"
 #include "resource/prepare.h"
 #include "resource/resource.h"
 #include "sched/sched.h"
@@ -48,6 +49,7 @@ static const struct dv_sched_node *ready_node(struct dv_sched *sched, dv_str nam
 
     if (!dv_sched_can_be_asked(sched, err))
         return NULL;
+    dv_sched_inventory_used(sched);
     if (node && node->object)
         return node;
     (void)dv_fail(err, DV_UNAVAILABLE, "node %.*s is not in the API yet", DV_FMT(name));
@@ -120,6 +122,19 @@ void dv_sched_let_go(struct dv_sched *sched, const struct dv_api_allocation_resu
                                allocation->devices.results[i].pool);
 }
 
+/* False without a look at the slice, which may be packed, for most of other nodes. */
+static bool may_be_for(const struct dv_sched_slice *slice, dv_str node)
+{
+    return slice->is_wide || dv_str_eq(slice->pool->node, node);
+}
+
+static const struct dv_api_resource_slice_spec *spec_of(const struct dv_sched_slice *slice)
+{
+    const struct dv_api_resource_slice *value = dv_object_unpack(slice->object)->value;
+
+    return &value->spec;
+}
+
 static bool is_for_node(const struct dv_api_resource_slice_spec *spec, dv_str node)
 {
     return spec->node_name.n == 0 || dv_str_eq(spec->node_name, node);
@@ -149,9 +164,8 @@ enum dv_sched_answer dv_sched_would_do(struct dv_sched *sched, dv_str node_name,
     inventory = dv_sched_new_inventory(sched->options.gates);
     for (size_t at = 0; (entry = dv_map_next(&sched->slices, &at));) {
         const struct dv_sched_slice *slice = entry->value;
-        const struct dv_api_resource_slice *value = slice->object->value;
 
-        if (is_for_node(&value->spec, node_name))
+        if (may_be_for(slice, node_name) && is_for_node(spec_of(slice), node_name))
             (void)dv_inventory_add_slice(inventory, slice->object);
     }
     for (size_t i = 0; i < claim->spec.devices.n_requests; i++)
@@ -271,13 +285,16 @@ bool dv_sched_each_of_class(struct dv_sched *sched, dv_str node, dv_str name,
     read_selectors(&looking, class->value);
     for (size_t at = 0; (entry = dv_map_next(&sched->slices, &at));) {
         const struct dv_sched_slice *slice = entry->value;
-        const struct dv_api_resource_slice *value = slice->object->value;
+        const struct dv_api_resource_slice_spec *spec;
 
-        if (!is_for_node(&value->spec, node))
+        if (!may_be_for(slice, node))
             continue;
-        for (size_t i = 0; i < value->spec.n_devices && looking.n_shown < SHOWN_MAX; i++)
-            if (is_of_class(&looking, value->spec.driver, &value->spec.devices[i])) {
-                see(ctx, &value->spec, &value->spec.devices[i]);
+        spec = spec_of(slice);
+        if (!is_for_node(spec, node))
+            continue;
+        for (size_t i = 0; i < spec->n_devices && looking.n_shown < SHOWN_MAX; i++)
+            if (is_of_class(&looking, spec->driver, &spec->devices[i])) {
+                see(ctx, spec, &spec->devices[i]);
                 looking.n_shown++;
             }
     }

@@ -196,6 +196,7 @@ static void on_turn(struct dv_task *task)
 
     sched->budget_left = sched->options.turn_budget;
     sched->turn_cost = 0;
+    dv_sched_inventory_used(sched);
     for (size_t i = 0; i < N_TURN_MAX && dv_sched_has_budget(sched) && has_work(sched); i++) {
         if (dv_sched_slices_are_behind(sched))
             /* Decisions are made only when all slices that were told are in the inventory. */

@@ -13,6 +13,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "cluster/cluster.h"
+#include "resource/object_pool.h"
 #include "resource/resource.h"
 #include "resource/select.h"
 #include "sched/crowd.h"
@@ -126,7 +127,7 @@ static void taint_device(struct dv_api_device *device,
  * caller. Without a rule that is the published object itself, and no copy is made. */
 static struct dv_object *with_rules(const struct dv_sched *sched, struct dv_object *object)
 {
-    const struct dv_api_resource_slice *slice = object->value;
+    const struct dv_api_resource_slice *slice = dv_object_unpack(object)->value;
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = NULL;
     struct dv_api_resource_slice copy = *slice;
     struct rules rules = {0};
@@ -154,6 +155,17 @@ static bool is_wide(const struct dv_api_resource_slice_spec *spec, const struct 
            !dv_str_eq(spec->node_name, pool->node);
 }
 
+/* Until the next turn of the loop. */
+static const struct dv_api_resource_slice *value_of(const struct dv_sched_slice *slice)
+{
+    return dv_object_unpack(slice->object)->value;
+}
+
+static dv_str name_of(const struct dv_sched_slice *slice)
+{
+    return dv_object_names(slice->object).name;
+}
+
 static void put_slice(struct dv_sched *sched, struct dv_sched_slice *slice)
 {
     struct dv_object *object = with_rules(sched, slice->object);
@@ -167,7 +179,7 @@ static void remove_slice(struct dv_sched *sched, struct dv_sched_slice *slice)
 {
     struct dv_sched_pool *pool = slice->pool;
 
-    dv_map_remove(&sched->slices, slice->object->meta->name);
+    dv_map_remove(&sched->slices, name_of(slice));
     dv_inventory_remove_slice(sched->inventory, slice->place);
     /* A slice of an old generation that goes may be what kept the pool from being complete. */
     improve_pool(sched, pool);
@@ -176,7 +188,7 @@ static void remove_slice(struct dv_sched *sched, struct dv_sched_slice *slice)
         dv_map_remove(&sched->pools, pool->key);
         free(pool);
     }
-    dv_object_unref(slice->object);
+    dv_object_unkeep(slice->object);
     free(slice);
 }
 
@@ -185,13 +197,13 @@ static void add_slice(struct dv_sched *sched, struct dv_object *object)
     const struct dv_api_resource_slice *value = object->value;
     struct dv_sched_slice *slice = DV_ALLOC(struct dv_sched_slice);
 
-    slice->object = dv_object_ref(object);
+    slice->object = dv_object_keep(object);
     slice->pool = pool_of(sched, &value->spec);
     slice->is_wide = is_wide(&value->spec, slice->pool);
     slice->pool->n_slices++;
     slice->pool->n_wide += slice->is_wide;
     put_slice(sched, slice);
-    dv_map_set(&sched->slices, object->meta->name, slice);
+    dv_map_set(&sched->slices, name_of(slice), slice);
     improve_pool(sched, slice->pool);
 }
 
@@ -219,18 +231,17 @@ static void free_change(struct dv_sched *sched, struct dv_sched_slice_change *ch
 {
     dv_map_remove(&sched->slice_changes_by_name, change->name);
     dv_link_remove(&change->link);
-    dv_object_unref(change->now);
+    dv_object_unkeep(change->now);
     free(change);
 }
 
 static void make_change(struct dv_sched *sched, const struct dv_sched_slice_change *change)
 {
     struct dv_sched_slice *slice = dv_map_get(&sched->slices, change->name);
-    struct dv_object *now = change->now;
+    struct dv_object *now = change->now ? dv_object_unpack(change->now) : NULL;
 
     if (slice && now && !change->is_retainted &&
-        dv_message_eq(&dv_message_resource_slice_spec,
-                      &((const struct dv_api_resource_slice *)slice->object->value)->spec,
+        dv_message_eq(&dv_message_resource_slice_spec, &value_of(slice)->spec,
                       &((const struct dv_api_resource_slice *)now->value)->spec))
         return; /* only its metadata has changed, which no decision looks at */
     if (slice)
@@ -249,7 +260,8 @@ void dv_sched_slices_catch_up(struct dv_sched *sched)
     while (dv_sched_slices_are_behind(sched) && dv_sched_has_budget(sched)) {
         struct dv_sched_slice_change *change =
             DV_CONTAINER(dv_list_first(&sched->slice_changes), struct dv_sched_slice_change, link);
-        const struct dv_api_resource_slice *value = change->now ? change->now->value : NULL;
+        const struct dv_api_resource_slice *value =
+            change->now ? dv_object_unpack(change->now)->value : NULL;
 
         dv_sched_spend(sched, COST_SLICE + (value ? value->spec.n_devices * COST_DEVICE : 0));
         make_change(sched, change);
@@ -262,9 +274,18 @@ void dv_sched_slice_changed(void *ctx, struct dv_object *old, struct dv_object *
     struct dv_sched *sched = ctx;
     struct dv_sched_slice_change *change = change_of(sched, (now ? now : old)->meta->name);
 
-    dv_object_unref(change->now);
-    change->now = now ? dv_object_ref(now) : NULL;
+    dv_object_unkeep(change->now);
+    change->now = now ? dv_object_keep(now) : NULL;
     dv_sched_turn(sched);
+}
+
+static bool selects_pool(const struct dv_api_device_taint_rule *rule,
+                         const struct dv_sched_pool *pool)
+{
+    size_t slash = dv_str_find_char(pool->key, '/'); /* a driver's name has none */
+
+    return dv_taint_rule_selects(rule, dv_str_slice(pool->key, 0, slash),
+                                 dv_str_slice(pool->key, slash + 1, pool->key.n), DV_STR_NONE);
 }
 
 /* Has the slices that a rule selects, or selected until now, put into the inventory again with
@@ -276,17 +297,16 @@ static void retaint(struct dv_sched *sched, const struct dv_object *object)
 
     for (size_t at = 0; (entry = dv_map_next(&sched->slices, &at));) {
         const struct dv_sched_slice *slice = entry->value;
-        const struct dv_api_resource_slice *value = slice->object->value;
-        dv_str name = slice->object->meta->name;
+        dv_str name = name_of(slice);
         struct dv_sched_slice_change *change;
 
-        if (!dv_taint_rule_selects(rule, value->spec.driver, value->spec.pool.name, DV_STR_NONE))
+        if (!selects_pool(rule, slice->pool))
             continue;
         change = dv_map_get(&sched->slice_changes_by_name, name);
         /* When a change is pending, its object is newer than the slice that is known. */
         if (!change) {
             change = change_of(sched, name);
-            change->now = dv_object_ref(slice->object);
+            change->now = dv_object_keep(slice->object);
         }
         change->is_retainted = true;
     }
@@ -412,7 +432,7 @@ void dv_sched_slices_free(struct dv_sched *sched)
     for (size_t at = 0; (entry = dv_map_next(&sched->slices, &at));) {
         struct dv_sched_slice *slice = entry->value;
 
-        dv_object_unref(slice->object);
+        dv_object_unkeep(slice->object);
         free(slice);
     }
     for (size_t at = 0; (entry = dv_map_next(&sched->pools, &at));)

@@ -217,7 +217,7 @@ struct dv_sched_pool {
 };
 
 struct dv_sched_slice {
-    struct dv_object *object; /* as the driver published it, without the taints of rules */
+    struct dv_object *object; /* as the driver published it, without the taints of rules; kept */
     struct dv_inventory_slice *place;
     struct dv_sched_pool *pool;
     bool is_wide;
@@ -228,7 +228,7 @@ struct dv_sched_slice {
 struct dv_sched_slice_change {
     struct dv_link link;   /* in sched->slice_changes */
     dv_str name;           /* in the same block */
-    struct dv_object *now; /* NULL: it is gone */
+    struct dv_object *now; /* kept; NULL: it is gone */
     /* Its taints have changed by a rule: put it in again even when the slice is the same. */
     bool is_retainted;
 };
@@ -322,6 +322,8 @@ struct dv_sched {
     uint64_t n_arrivals;
     size_t n_pending[DV_SCHED_N_QUEUES];
     struct dv_task turn;
+    struct dv_timer rest;    /* until the inventory gives back what nobody has used meanwhile */
+    bool is_used;            /* it was, since the last look */
     struct dv_list bindings; /* of struct dv_sched_binding */
     size_t n_binding;
 
@@ -450,6 +452,12 @@ void dv_sched_queue(struct dv_sched_pod *pod);
 void dv_sched_unqueue(struct dv_sched_pod *pod);
 /* Has decisions made in the next turn of the loop, if there are any to make. */
 void dv_sched_turn(struct dv_sched *sched);
+
+/* ---- sched_rest.c ---- */
+
+/* To be called when the inventory is asked: it gives back what it makes for that some time later.
+ */
+void dv_sched_inventory_used(struct dv_sched *sched);
 /* Counts what is done in this turn, so that the scheduler gives way to others before it takes
  * long. */
 void dv_sched_spend(struct dv_sched *sched, uint64_t cost);

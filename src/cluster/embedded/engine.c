@@ -174,11 +174,11 @@ bool dv_engine_is_packed(const struct dv_kind *kind)
     case DV_KIND_ENDPOINT_SLICE:
     case DV_KIND_CLAIM:
     case DV_KIND_TEMPLATE:
+    case DV_KIND_SLICE:
     case DV_KIND_CONTROLLER_REVISION:
     case DV_KIND_CUSTOM:
         return true;
     case DV_KIND_NODE: /* the scheduler uses all of these all the time */
-    case DV_KIND_SLICE:
     case DV_KIND_CLASS:
     case DV_KIND_TAINT_RULE:
     case DV_KIND_NAMESPACE: /* few, and looked at with every write */
