@@ -10,6 +10,13 @@
 #include "base/num.h"
 
 #define FIRST_SLOTS 8u
+/* Of four slots three may be in use: a search that finds nothing then looks at eight of them, which
+ * are side by side. */
+#define FULL_PARTS 3u
+#define SLOT_PARTS 4u
+
+/* An empty map keeps room for so many entries. */
+#define ROOM_KEPT 256u
 
 static struct {
     uint64_t k0, k1;
@@ -98,69 +105,99 @@ void dv_map_clear(struct dv_map *map)
         memset(map->slots, 0, map->n_slots * sizeof(map->slots[0]));
 }
 
+static size_t max_entries(size_t n_slots)
+{
+    return n_slots / SLOT_PARTS * FULL_PARTS;
+}
+
 /* The slot that holds `key`, or the free one where the search for it ends. */
-static size_t find_slot(const struct dv_map *map, dv_str key, uint64_t hash)
+static size_t find_slot(const struct dv_map *map, dv_str key, uint32_t hash)
 {
     size_t mask = map->n_slots - 1;
-    size_t slot = (size_t)hash & mask;
+    size_t slot = hash & mask;
 
-    while (map->slots[slot] != 0) {
-        const struct dv_map_entry *entry = &map->entries[map->slots[slot] - 1];
+    for (; map->slots[slot].place != 0; slot = (slot + 1) & mask) {
+        const struct dv_map_entry *entry;
 
-        if (entry->value && entry->hash == hash && dv_str_eq(entry->key, key))
+        if (map->slots[slot].hash != hash)
+            continue;
+        entry = &map->entries[map->slots[slot].place - 1];
+        if (entry->value && dv_str_eq(entry->key, key))
             break;
-        slot = (slot + 1) & mask;
     }
     return slot;
 }
 
 /* The first slot on the way to `end` whose entry was removed, or `end`: a key that comes and goes
  * would otherwise leave a longer way behind each time. */
-static size_t reuse_slot(const struct dv_map *map, uint64_t hash, size_t end)
+static size_t reuse_slot(const struct dv_map *map, uint32_t hash, size_t end)
 {
     size_t mask = map->n_slots - 1;
-    size_t slot = (size_t)hash & mask;
+    size_t slot = hash & mask;
 
-    while (slot != end && map->entries[map->slots[slot] - 1].value)
+    while (slot != end && map->entries[map->slots[slot].place - 1].value)
         slot = (slot + 1) & mask;
     return slot;
 }
 
-/* The live entries move together at the front, in their order. */
-static void drop_holes(struct dv_map *map)
+/* The live entries move together at the front, in their order; so do the hashes, which are in that
+ * order, too. */
+static void drop_holes(struct dv_map *map, uint32_t *hashes)
 {
     size_t kept = 0;
 
     for (size_t i = 0; i < map->n_entries; i++)
-        if (map->entries[i].value)
+        if (map->entries[i].value) {
+            hashes[kept] = hashes[i];
             map->entries[kept++] = map->entries[i];
+        }
     map->n_entries = kept;
 }
 
-/* Drops the holes and makes room for one more: at most half of the slots are in use. */
+/* Drops the holes, and makes so many slots that a fifth more entries come before it is done again.
+ */
 static void rebuild(struct dv_map *map)
 {
+    uint32_t *hashes = dv_alloc(map->n_entries * sizeof(hashes[0]));
     size_t n_slots = FIRST_SLOTS;
+    size_t n_room;
 
-    while (n_slots < (map->n + 1) * 3)
+    for (size_t i = 0; i < map->n_slots; i++)
+        if (map->slots[i].place != 0)
+            hashes[map->slots[i].place - 1] = map->slots[i].hash;
+    while (n_slots * FULL_PARTS < (map->n + map->n / 5 + 1) * SLOT_PARTS)
         n_slots *= 2;
     assert(n_slots <= UINT32_MAX);
-    drop_holes(map); /* first: the new size may be smaller than what the holes took */
-    if (n_slots != map->n_slots) {
-        map->entries = dv_realloc(map->entries, n_slots / 2 * sizeof(map->entries[0]));
-        free(map->slots);
-        map->slots = dv_alloc(n_slots * sizeof(map->slots[0]));
-        map->n_slots = n_slots;
-    } else {
-        memset(map->slots, 0, n_slots * sizeof(map->slots[0]));
-    }
+    drop_holes(map, hashes);
+    n_room = dv_size_min(map->n_room, max_entries(n_slots)); /* a map that has shrunk gives back */
+    if (n_room < map->n_room)
+        map->entries = dv_realloc(map->entries, n_room * sizeof(map->entries[0]));
+    map->n_room = n_room;
+    free(map->slots);
+    map->slots = dv_alloc(n_slots * sizeof(map->slots[0]));
+    map->n_slots = n_slots;
     for (size_t i = 0; i < map->n_entries; i++) {
-        size_t slot = (size_t)map->entries[i].hash & (n_slots - 1);
+        size_t slot = hashes[i] & (n_slots - 1);
 
-        while (map->slots[slot] != 0)
+        while (map->slots[slot].place != 0)
             slot = (slot + 1) & (n_slots - 1);
-        map->slots[slot] = (uint32_t)(i + 1);
+        map->slots[slot] = (struct dv_map_slot){(uint32_t)(i + 1), hashes[i]};
     }
+    free(hashes);
+}
+
+/* Makes room for one more entry. */
+static void grow(struct dv_map *map)
+{
+    size_t n_max;
+
+    if (map->n_entries >= max_entries(map->n_slots))
+        rebuild(map);
+    if (map->n_entries < map->n_room)
+        return;
+    n_max = max_entries(map->n_slots);
+    map->n_room = dv_size_min(dv_size_max(map->n_room + map->n_room / 4, FIRST_SLOTS / 2), n_max);
+    map->entries = dv_realloc(map->entries, map->n_room * sizeof(map->entries[0]));
 }
 
 void *dv_map_get(const struct dv_map *map, dv_str key)
@@ -169,21 +206,20 @@ void *dv_map_get(const struct dv_map *map, dv_str key)
 
     if (map->n == 0)
         return NULL;
-    slot = find_slot(map, key, dv_hash(key));
-    return map->slots[slot] ? map->entries[map->slots[slot] - 1].value : NULL;
+    slot = find_slot(map, key, (uint32_t)dv_hash(key));
+    return map->slots[slot].place ? map->entries[map->slots[slot].place - 1].value : NULL;
 }
 
 void *dv_map_set(struct dv_map *map, dv_str key, void *value)
 {
-    uint64_t hash = dv_hash(key);
+    uint32_t hash = (uint32_t)dv_hash(key);
     size_t slot;
 
     assert(value);
-    if (map->n_entries >= map->n_slots / 2)
-        rebuild(map);
+    grow(map);
     slot = find_slot(map, key, hash);
-    if (map->slots[slot]) {
-        struct dv_map_entry *entry = &map->entries[map->slots[slot] - 1];
+    if (map->slots[slot].place) {
+        struct dv_map_entry *entry = &map->entries[map->slots[slot].place - 1];
         void *old = entry->value;
 
         entry->key = key;
@@ -191,8 +227,8 @@ void *dv_map_set(struct dv_map *map, dv_str key, void *value)
         return old;
     }
     slot = reuse_slot(map, hash, slot);
-    map->entries[map->n_entries++] = (struct dv_map_entry){key, value, hash};
-    map->slots[slot] = (uint32_t)map->n_entries;
+    map->entries[map->n_entries++] = (struct dv_map_entry){key, value};
+    map->slots[slot] = (struct dv_map_slot){(uint32_t)map->n_entries, hash};
     map->n++;
     return NULL;
 }
@@ -205,13 +241,14 @@ void *dv_map_remove(struct dv_map *map, dv_str key)
 
     if (map->n == 0)
         return NULL;
-    slot = find_slot(map, key, dv_hash(key));
-    if (!map->slots[slot])
+    slot = find_slot(map, key, (uint32_t)dv_hash(key));
+    if (!map->slots[slot].place)
         return NULL;
-    entry = &map->entries[map->slots[slot] - 1];
+    entry = &map->entries[map->slots[slot].place - 1];
     value = entry->value;
     *entry = (struct dv_map_entry){0}; /* the slot stays, so that searches walk over it */
-    map->n--;
+    if (--map->n == 0 && map->n_room > ROOM_KEPT)
+        dv_map_fini(map); /* a queue's, after a burst */
     return value;
 }
 

@@ -14,14 +14,19 @@
 struct dv_map_entry {
     dv_str key;
     void *value; /* NULL: removed */
-    uint64_t hash;
+};
+
+struct dv_map_slot {
+    uint32_t place; /* index into entries + 1; 0: the slot is free */
+    uint32_t hash;  /* its lower half: most keys that are others are told from the slot alone */
 };
 
 struct dv_map {
     struct dv_map_entry *entries; /* in order of insertion, with holes where some were removed */
-    uint32_t *slots;              /* open addressing: index into entries + 1; 0 is free */
+    struct dv_map_slot *slots;    /* open addressing */
     size_t n;                     /* live entries */
     size_t n_entries;             /* live and removed */
+    size_t n_room;                /* of entries */
     size_t n_slots;               /* a power of two, or 0 */
 };
 
