@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/defs.h"
+#include "base/name_table.h"
 #include "base/num.h"
 #include "base/str.h"
 #include "cluster/cluster.h"
@@ -21,7 +22,6 @@
 #include "cluster/embedded/engine.h"
 #include "cluster/embedded/events.h"
 #include "cluster/objects/collection.h"
-#include "cluster/shared/cluster_names.h"
 #include "loop/loop.h"
 #include "resource/resource.h"
 

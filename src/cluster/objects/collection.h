@@ -11,10 +11,10 @@
 #include <stdint.h>
 
 #include "base/list.h"
+#include "base/name_table.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "cluster/objects/history.h"
-#include "cluster/shared/cluster_names.h"
 
 struct dv_dependence;
 struct dv_kind;

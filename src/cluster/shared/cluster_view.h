@@ -5,9 +5,9 @@
 #include <stdbool.h>
 
 #include "base/defs.h"
+#include "base/name_table.h"
 #include "base/str.h"
 #include "cluster/cluster.h"
-#include "cluster/shared/cluster_names.h"
 #include "loop/loop.h"
 #include "resource/resource.h"
 

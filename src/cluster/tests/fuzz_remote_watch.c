@@ -11,9 +11,9 @@
 #include "base/buf.h"
 #include "base/defs.h"
 #include "base/err.h"
+#include "base/name_table.h"
 #include "base/str.h"
 #include "cluster/remote/remote_event.h"
-#include "cluster/shared/cluster_names.h"
 #include "resource/resource.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,6 +1,6 @@
-/* cluster_names.c - a hash table of entries by namespace and name, with open addressing: a lookup
+/* name_table.c - a hash table of entries by namespace and name, with open addressing: a lookup
  * needs no key to be composed, and an entry needs no memory beside its slot. */
-#include "cluster/shared/cluster_names.h"
+#include "base/name_table.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
-/* cluster_names.h - a hash table of things that have a namespace and a name.
+/* name_table.h - a hash table of things that have a namespace and a name.
  *
  * It holds pointers and asks the things themselves for their names, so that an object in a table
  * costs a slot and nothing more. Hashing is seeded per process. */
-#ifndef DV_CLUSTER_NAMES_H
-#define DV_CLUSTER_NAMES_H
+#ifndef DV_BASE_NAME_TABLE_H
+#define DV_BASE_NAME_TABLE_H
 
 #include <stddef.h>
 #include <stdint.h>
