@@ -79,11 +79,10 @@ void dv_control_queue_all(struct dv_control *control, enum dv_control_queue queu
     if (!refs)
         return;
     DV_LIST_EACH (refs, link) {
-        const struct dv_index_ref *ref = DV_CONTAINER(link, struct dv_index_ref, link);
         dv_str namespace;
         dv_str name;
 
-        dv_control_split(ref->thing, &namespace, &name);
+        dv_control_split(dv_index_thing(link), &namespace, &name);
         dv_queue_add(&control->queues[queue], namespace, name);
     }
 }

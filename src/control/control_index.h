@@ -8,21 +8,12 @@
 #include <stddef.h>
 
 #include "base/list.h"
-#include "base/map.h"
+#include "base/name_table.h"
 #include "base/str.h"
 
-struct dv_index_word;
-
-/* A thing under one of its words. */
-struct dv_index_ref {
-    struct dv_link link; /* of the word */
-    struct dv_index_word *word;
-    dv_str thing;
-};
-
 struct dv_index {
-    struct dv_map things;
-    struct dv_map words;
+    struct dv_names things;
+    struct dv_names words;
 };
 
 void dv_index_init(struct dv_index *index);
@@ -31,7 +22,10 @@ void dv_index_fini(struct dv_index *index);
 /* The thing has these words and no others; with none it is forgotten. Copies all texts. Words that
  * are there twice count once. */
 void dv_index_set(struct dv_index *index, dv_str thing, const dv_str *words, size_t n_words);
-/* Links of struct dv_index_ref; NULL: nothing is found. Valid until the index is changed. */
+/* The things that have the word, a link each (see dv_index_thing); NULL: nothing is found. Valid
+ * until the index is changed. */
 const struct dv_list *dv_index_find(const struct dv_index *index, dv_str word);
+/* The thing of a link that dv_index_find has found. */
+dv_str dv_index_thing(struct dv_link *link);
 
 #endif

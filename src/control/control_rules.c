@@ -153,8 +153,7 @@ void dv_rules_apply(const struct dv_evictor *evictor,
         if (!refs)
             continue;
         DV_LIST_EACH (refs, link) {
-            const struct dv_rule *rule =
-                dv_map_get(&evictor->rules, DV_CONTAINER(link, struct dv_index_ref, link)->thing);
+            const struct dv_rule *rule = dv_map_get(&evictor->rules, dv_index_thing(link));
             const struct dv_api_device_taint_rule_spec *spec = &value_of(rule)->spec;
             const struct dv_taint_source source = {.taint = &spec->taint,
                                                    .since = rule->object->meta->creation_timestamp,
@@ -195,7 +194,7 @@ static void count_doomed(const struct dv_evictor *evictor, const struct dv_rule 
     if (!refs)
         return;
     DV_LIST_EACH (refs, link)
-        add_pod(tally, DV_CONTAINER(link, struct dv_index_ref, link)->thing);
+        add_pod(tally, dv_index_thing(link));
 }
 
 static void count_users(const struct dv_evictor *evictor, const struct dv_used_claim *used,
@@ -208,7 +207,7 @@ static void count_users(const struct dv_evictor *evictor, const struct dv_used_c
     if (!refs)
         return;
     DV_LIST_EACH (refs, link) {
-        dv_str key = DV_CONTAINER(link, struct dv_index_ref, link)->thing;
+        dv_str key = dv_index_thing(link);
         const struct dv_api_pod *pod;
         dv_str namespace;
         dv_str name;

@@ -74,7 +74,7 @@ static const struct dv_api_resource_claim *find_generated(void *ctx, dv_str name
     if (!refs)
         return NULL;
     DV_LIST_EACH (refs, link) {
-        dv_str key = DV_CONTAINER(link, struct dv_index_ref, link)->thing;
+        dv_str key = dv_index_thing(link);
         struct dv_object *object;
         dv_str own_namespace;
         dv_str name;
@@ -259,7 +259,7 @@ static void look_at_pods(struct dv_control *control, dv_str word)
         dv_str namespace;
         dv_str name;
 
-        dv_control_split(DV_CONTAINER(link, struct dv_index_ref, link)->thing, &namespace, &name);
+        dv_control_split(dv_index_thing(link), &namespace, &name);
         pod = dv_control_get_pod(control, namespace, name);
         if (pod)
             dv_queue_add(&control->queues[DV_CONTROL_POD_QUEUE], namespace, name);

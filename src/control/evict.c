@@ -146,8 +146,7 @@ void dv_evictor_each_claim(const struct dv_evictor *evictor,
     if (!refs)
         return;
     DV_LIST_EACH (refs, link)
-        each(ctx,
-             dv_map_get(&evictor->claims, DV_CONTAINER(link, struct dv_index_ref, link)->thing));
+        each(ctx, dv_map_get(&evictor->claims, dv_index_thing(link)));
 }
 
 static void mark_found(void *ctx, struct dv_used_claim *claim)
@@ -185,7 +184,7 @@ static void mark_pods_of(struct dv_evictor *evictor, dv_str claim_key)
     if (!refs)
         return;
     DV_LIST_EACH (refs, link)
-        mark_pod(evictor, DV_CONTAINER(link, struct dv_index_ref, link)->thing);
+        mark_pod(evictor, dv_index_thing(link));
 }
 
 /* ---- changes ---- */

@@ -75,8 +75,7 @@ static void find_services(const struct dv_control *control, const struct dv_api_
             const struct dv_object *object;
             dv_str namespace, name;
 
-            dv_control_split(DV_CONTAINER(link, struct dv_index_ref, link)->thing, &namespace,
-                             &name);
+            dv_control_split(dv_index_thing(link), &namespace, &name);
             object = dv_control_get(control, DV_CONTROL_SERVICES, namespace, name);
             if (object && dv_service_selects(object->value, pod))
                 *dv_vec_add_in(found, arena) = object;
@@ -207,8 +206,7 @@ static struct dv_api_endpoint_slice *wanted_slices(struct dv_control_sync *sync,
             const struct dv_api_pod *pod;
             dv_str namespace, name;
 
-            dv_control_split(DV_CONTAINER(link, struct dv_index_ref, link)->thing, &namespace,
-                             &name);
+            dv_control_split(dv_index_thing(link), &namespace, &name);
             pod = dv_control_get_pod(sync->control, namespace, name);
             if (pod && dv_service_selects(service, pod))
                 *dv_vec_add_in(&pods, sync->arena) = pod;

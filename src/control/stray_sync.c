@@ -143,7 +143,7 @@ static struct dv_object *find_pod(const struct dv_control *control, dv_str node)
         dv_str name;
         struct dv_object *object;
 
-        dv_control_split(DV_CONTAINER(link, struct dv_index_ref, link)->thing, &namespace, &name);
+        dv_control_split(dv_index_thing(link), &namespace, &name);
         object = dv_control_get(control, DV_CONTROL_PODS, namespace, name);
         if (object && !is_deleted(object->value))
             return object;

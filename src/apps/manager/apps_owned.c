@@ -69,7 +69,7 @@ static dv_str selector_word(dv_str namespace, const struct dv_api_label_selector
 struct dv_object *dv_apps_find(const struct dv_apps *apps, enum dv_apps_view view,
                                struct dv_link *ref)
 {
-    dv_str key = DV_CONTAINER(ref, struct dv_index_ref, link)->thing;
+    dv_str key = dv_index_thing(ref);
     size_t at = dv_str_find_char(key, '/');
 
     return dv_view_get(apps->views[view], dv_str_slice(key, 0, at),
@@ -111,7 +111,7 @@ static void gather(struct dv_apps_sync *sync, const struct dv_index *index, enum
     if (!refs)
         return;
     DV_LIST_EACH (refs, link) {
-        dv_str key = DV_CONTAINER(link, struct dv_index_ref, link)->thing;
+        dv_str key = dv_index_thing(link);
         size_t at = dv_str_find_char(key, '/');
 
         hold(sync, view, dv_str_slice(key, 0, at), dv_str_slice(key, at + 1, key.n), found);
@@ -229,7 +229,7 @@ static void queue_selecting(struct dv_apps *apps, size_t keeper, dv_str word,
     if (!refs)
         return;
     DV_LIST_EACH (refs, link) {
-        dv_str key = DV_CONTAINER(link, struct dv_index_ref, link)->thing;
+        dv_str key = dv_index_thing(link);
         dv_str name = dv_str_slice(key, dv_str_find_char(key, '/') + 1, key.n);
         const struct dv_object *object =
             dv_view_get(apps->views[keepers[keeper].view], meta->namespace, name);
