@@ -127,11 +127,12 @@ static struct dv_quantity in_use_with(struct dv_alloc_search *search, uint32_t p
     const struct dv_alloc_device *device = search->view->places[place].device;
     const struct dv_api_device_capacity_entry *capacity = &device->api->capacity[i];
     const struct dv_alloc_taken *taken = &search->taken[place];
+    const struct dv_alloc_sums *sums = device->ident->sums;
     struct dv_quantity sum = *amount;
 
-    for (size_t j = 0; j < device->ident->n_consumed; j++)
-        if (dv_str_eq(device->ident->consumed[j].key, capacity->key))
-            sum = dv_quantity_add(&sum, &device->ident->consumed[j].value, search->arena);
+    for (size_t j = 0; sums && j < sums->n; j++)
+        if (dv_str_eq(sums->v[j].key, capacity->key))
+            sum = dv_quantity_add(&sum, &sums->v[j].value, search->arena);
     if (taken->n_shares > 0)
         sum = dv_quantity_add(&sum, &taken->capacity[i], search->arena);
     return sum;

@@ -1,7 +1,8 @@
 /* alloc_hold.c - which devices are in use, by which claims. A device is known by its name (struct
  * ident) whether or not a slice has it, because claims outlive slices: a slice that is published
- * again finds its devices still held. A key of the maps is the path followed by the lengths of its
- * parts: names of pools may have slashes, and what nobody has validated may have them anywhere. */
+ * again finds its devices still held. The key of a pool is its path followed by the length of the
+ * driver's name: names of pools may have slashes, and what nobody has validated may have them
+ * anywhere. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,55 +12,40 @@
 #include "base/buf.h"
 #include "base/list.h"
 #include "base/map.h"
+#include "base/name_table.h"
 #include "base/str.h"
 #include "number/number.h"
 #include "resource/resource.h"
 
 /* ---- keys ---- */
 
-/* Writes the key into inventory->text, and the length of the path, its beginning, into
- * *path_bytes. */
-static dv_str compose(struct dv_inventory *inventory, const dv_str *parts, size_t n_parts,
-                      size_t *path_bytes)
+/* The key of a pool, in inventory->text. */
+static dv_str pool_key(struct dv_inventory *inventory, dv_str driver, dv_str pool)
 {
     struct dv_buf *buf = &inventory->text;
 
     dv_buf_clear(buf);
-    for (size_t i = 0; i < n_parts; i++) {
-        if (i > 0)
-            dv_buf_add_char(buf, '/');
-        dv_buf_add(buf, parts[i]);
-    }
-    *path_bytes = buf->n;
-    for (size_t i = 0; i + 1 < n_parts; i++)
-        dv_buf_add(buf, (dv_str){(const char *)&parts[i].n, sizeof(parts[i].n)});
+    dv_buf_add(buf, driver);
+    dv_buf_add_char(buf, '/');
+    dv_buf_add(buf, pool);
+    dv_buf_add(buf, (dv_str){(const char *)&driver.n, sizeof(driver.n)});
     return dv_buf_str(buf);
-}
-
-/* Allocates a struct of `size` bytes with the key behind it, so that one block has both. */
-static void *new_with_key(size_t size, dv_str *key)
-{
-    char *block = dv_alloc(size + key->n);
-
-    memcpy(block + size, key->p, key->n);
-    key->p = block + size;
-    return block;
 }
 
 /* ---- pools and idents ---- */
 
 struct dv_alloc_pool *dv_pool_ref(struct dv_inventory *inventory, dv_str driver, dv_str name)
 {
-    size_t path_bytes;
-    dv_str key = compose(inventory, (dv_str[]){driver, name}, 2, &path_bytes);
+    dv_str key = pool_key(inventory, driver, name);
     struct dv_alloc_pool *pool = dv_map_get(&inventory->pools, key);
 
     if (!pool) {
-        pool = new_with_key(sizeof(*pool), &key);
-        pool->key = key;
-        pool->path = dv_str_slice(key, 0, path_bytes);
-        pool->driver = dv_str_slice(key, 0, driver.n);
-        pool->name = dv_str_slice(key, driver.n + 1, path_bytes);
+        pool = dv_alloc(sizeof(*pool) + key.n);
+        memcpy(pool + 1, key.p, key.n);
+        pool->key = (dv_str){(const char *)(pool + 1), key.n};
+        pool->path = dv_str_slice(pool->key, 0, driver.n + 1 + name.n);
+        pool->driver = dv_str_slice(pool->key, 0, driver.n);
+        pool->name = dv_str_slice(pool->path, driver.n + 1, pool->path.n);
         dv_list_init(&pool->slices);
         dv_map_set(&inventory->pools, pool->key, pool);
     }
@@ -75,39 +61,61 @@ void dv_pool_unref(struct dv_inventory *inventory, struct dv_alloc_pool *pool)
     free(pool);
 }
 
-static struct dv_alloc_ident *find_ident(struct dv_inventory *inventory, dv_str driver, dv_str pool,
-                                         dv_str device, dv_str *key, size_t *path_bytes)
+dv_str dv_ident_name(const struct dv_alloc_ident *ident)
 {
-    *key = compose(inventory, (dv_str[]){driver, pool, device}, 3, path_bytes);
-    return dv_map_get(&inventory->idents, *key);
+    return (dv_str){ident->name, ident->n_name};
+}
+
+static struct dv_name name_of(const void *item)
+{
+    const struct dv_alloc_ident *ident = item;
+
+    return (struct dv_name){.namespace = ident->pool->key, .name = dv_ident_name(ident)};
+}
+
+void dv_idents_init(struct dv_inventory *inventory)
+{
+    dv_names_init(&inventory->idents, name_of);
+}
+
+static struct dv_alloc_ident *find_ident(struct dv_inventory *inventory, dv_str driver, dv_str pool,
+                                         dv_str device)
+{
+    return dv_names_get(&inventory->idents, pool_key(inventory, driver, pool), device);
 }
 
 struct dv_alloc_ident *dv_ident_ref(struct dv_inventory *inventory, dv_str driver, dv_str pool,
                                     dv_str device)
 {
-    size_t path_bytes;
-    dv_str key;
-    struct dv_alloc_ident *ident = find_ident(inventory, driver, pool, device, &key, &path_bytes);
+    struct dv_alloc_ident *ident = find_ident(inventory, driver, pool, device);
 
     if (!ident) {
-        ident = new_with_key(sizeof(*ident), &key);
-        ident->key = key;
-        ident->path = dv_str_slice(key, 0, path_bytes);
+        ident = dv_alloc(sizeof(*ident) + device.n);
+        ident->n_name = (uint32_t)device.n;
+        if (device.n > 0)
+            memcpy(ident->name, device.p, device.n);
         ident->pool = dv_pool_ref(inventory, driver, pool);
         dv_list_init(&ident->holds);
-        dv_map_set(&inventory->idents, ident->key, ident);
+        (void)dv_names_put(&inventory->idents, ident); /* looked up above: there was none */
     }
     ident->n_refs++;
     return ident;
+}
+
+static void forget_sums(struct dv_alloc_ident *ident)
+{
+    if (ident->sums)
+        dv_arena_free(ident->sums->arena);
+    ident->sums = NULL;
 }
 
 void dv_ident_unref(struct dv_inventory *inventory, struct dv_alloc_ident *ident)
 {
     if (--ident->n_refs > 0)
         return;
-    dv_map_remove(&inventory->idents, ident->key);
+    (void)dv_names_remove(&inventory->idents, ident->pool->key, dv_ident_name(ident));
     dv_pool_unref(inventory, ident->pool);
-    dv_arena_free(ident->sums);
+    forget_sums(ident);
     free(ident);
 }
 
@@ -123,11 +131,16 @@ struct block {
     char *at;
 };
 
+static size_t aligned(size_t n)
+{
+    return (n + _Alignof(max_align_t) - 1) / _Alignof(max_align_t) * _Alignof(max_align_t);
+}
+
 static void *part(struct block *block, size_t n)
 {
     char *at = block->at;
 
-    block->at += (n + _Alignof(max_align_t) - 1) / _Alignof(max_align_t) * _Alignof(max_align_t);
+    block->at += aligned(n);
     return at;
 }
 
@@ -143,13 +156,13 @@ static dv_str put_text(struct block *block, dv_str text)
 static size_t block_bytes(const struct dv_api_device_request_allocation_result *result, size_t n,
                           dv_str holder)
 {
-    size_t n_parts = 4 + 2 * n; /* each part is rounded up for alignment */
-    size_t bytes = sizeof(struct dv_alloc_hold) + holder.n + result->share_id.n +
-                   n * sizeof(struct dv_quantity_entry) + n_parts * _Alignof(max_align_t);
+    size_t bytes = aligned(sizeof(struct dv_alloc_hold)) +
+                   aligned(n * sizeof(struct dv_quantity_entry)) + aligned(holder.n) +
+                   aligned(result->share_id.n);
 
     for (size_t i = 0; i < n; i++)
-        bytes += result->consumed_capacity[i].key.n +
-                 dv_quantity_room(&result->consumed_capacity[i].value);
+        bytes += aligned(result->consumed_capacity[i].key.n) +
+                 aligned(dv_quantity_room(&result->consumed_capacity[i].value));
     return bytes;
 }
 
@@ -184,39 +197,34 @@ static struct dv_alloc_hold *hold_new(const struct dv_api_device_request_allocat
  * a capacity. */
 static void change_sums(struct dv_alloc_ident *ident, const struct dv_alloc_hold *hold, bool adds)
 {
+    const struct dv_alloc_sums *old = ident->sums;
+    size_t n_old = old ? old->n : 0;
+    struct dv_alloc_sums *sums;
     struct dv_arena *arena;
-    struct dv_quantity_entry *sums;
-    size_t n = 0;
 
     if (!hold->has_capacity)
         return;
     arena = dv_arena_new();
-    sums = DV_NEW_ARRAY(arena, struct dv_quantity_entry, ident->n_consumed + hold->n_consumed);
-    for (; n < ident->n_consumed; n++)
-        sums[n] = (struct dv_quantity_entry){dv_str_copy(ident->consumed[n].key, arena),
-                                             dv_quantity_copy(&ident->consumed[n].value, arena)};
+    sums = DV_NEW(arena, struct dv_alloc_sums);
+    sums->arena = arena;
+    sums->v = DV_NEW_ARRAY(arena, struct dv_quantity_entry, n_old + hold->n_consumed);
+    for (; sums->n < n_old; sums->n++)
+        sums->v[sums->n] =
+            (struct dv_quantity_entry){dv_str_copy(old->v[sums->n].key, arena),
+                                       dv_quantity_copy(&old->v[sums->n].value, arena)};
     for (size_t i = 0; i < hold->n_consumed; i++) {
+        const struct dv_quantity *amount = &hold->consumed[i].value;
         size_t at = 0;
 
-        while (at < n && !dv_str_eq(sums[at].key, hold->consumed[i].key))
+        while (at < sums->n && !dv_str_eq(sums->v[at].key, hold->consumed[i].key))
             at++;
-        if (at == n)
-            sums[n++].key = dv_str_copy(hold->consumed[i].key, arena);
-        sums[at].value = adds ? dv_quantity_add(&sums[at].value, &hold->consumed[i].value, arena)
-                              : dv_quantity_sub(&sums[at].value, &hold->consumed[i].value, arena);
+        if (at == sums->n)
+            sums->v[sums->n++].key = dv_str_copy(hold->consumed[i].key, arena);
+        sums->v[at].value = adds ? dv_quantity_add(&sums->v[at].value, amount, arena)
+                                 : dv_quantity_sub(&sums->v[at].value, amount, arena);
     }
-    dv_arena_free(ident->sums);
-    ident->sums = arena;
-    ident->consumed = sums;
-    ident->n_consumed = n;
-}
-
-static void forget_sums(struct dv_alloc_ident *ident)
-{
-    dv_arena_free(ident->sums);
-    ident->sums = NULL;
-    ident->consumed = NULL;
-    ident->n_consumed = 0;
+    forget_sums(ident);
+    ident->sums = sums;
 }
 
 /* ---- holding and releasing ---- */
@@ -269,23 +277,33 @@ static void release(struct dv_inventory *inventory,
                     const struct dv_api_device_request_allocation_result *result)
 {
     dv_str share_id = inventory->features.consumable_capacity ? result->share_id : DV_STR_NONE;
-    size_t path_bytes;
-    dv_str key;
     struct dv_alloc_ident *ident =
-        find_ident(inventory, result->driver, result->pool, result->device, &key, &path_bytes);
+        find_ident(inventory, result->driver, result->pool, result->device);
     struct dv_alloc_hold *hold = ident ? find_hold(ident, share_id) : NULL;
 
     if (hold)
         drop_hold(inventory, ident, hold);
 }
 
-void dv_ident_drop_holds(struct dv_inventory *inventory, struct dv_alloc_ident *ident)
+static void drop_holds(struct dv_inventory *inventory, struct dv_alloc_ident *ident)
 {
     ident->n_refs++; /* keeps the ident until all its holds are gone */
     while (!dv_list_is_empty(&ident->holds))
         drop_hold(inventory, ident,
                   DV_CONTAINER(ident->holds.head.next, struct dv_alloc_hold, link));
     dv_ident_unref(inventory, ident);
+}
+
+void dv_idents_fini(struct dv_inventory *inventory)
+{
+    while (inventory->idents.n > 0) { /* removing one may move another to where the walk has been */
+        struct dv_alloc_ident *ident;
+        size_t at = 0;
+
+        while ((ident = dv_names_next(&inventory->idents, &at)) != NULL)
+            drop_holds(inventory, ident);
+    }
+    dv_names_fini(&inventory->idents);
 }
 
 /* Puts a copy of the change off until the inventory is returned. False: it is not lent. */

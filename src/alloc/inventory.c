@@ -217,7 +217,7 @@ struct dv_inventory *dv_inventory_new(const struct dv_alloc_features *features)
     struct dv_inventory *inventory = DV_ALLOC(struct dv_inventory);
 
     inventory->features = *features;
-    dv_map_init(&inventory->idents);
+    dv_idents_init(inventory);
     dv_map_init(&inventory->pools);
     dv_map_init(&inventory->nodes);
     dv_map_init(&inventory->classes);
@@ -264,12 +264,10 @@ void dv_inventory_free(struct dv_inventory *inventory)
         else
             free_slices(inventory, &node->slices);
     }
-    for (size_t at = 0; (entry = dv_map_next(&inventory->idents, &at));)
-        dv_ident_drop_holds(inventory, entry->value);
+    dv_idents_fini(inventory);
     for (size_t at = 0; (entry = dv_map_next(&inventory->classes, &at));)
         dv_object_unref(entry->value);
     dv_inventory_free_selectors(inventory);
-    dv_map_fini(&inventory->idents);
     dv_map_fini(&inventory->pools);
     dv_map_fini(&inventory->nodes);
     dv_map_fini(&inventory->classes);

@@ -14,6 +14,7 @@
 #include "base/err.h"
 #include "base/list.h"
 #include "base/map.h"
+#include "base/name_table.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "number/number.h"
@@ -24,17 +25,22 @@ struct dv_cel_expr;
 
 /* A device by its name, whether or not a slice has it. What is in use is recorded here. */
 struct dv_alloc_ident {
-    dv_str key;  /* its key in the map (see alloc_hold.c), in the same block */
-    dv_str path; /* "driver/pool/device", the beginning of the key */
     struct dv_alloc_pool *pool;
-    size_t n_refs;        /* from slices that have it, and from holds */
-    struct dv_list holds; /* the newest last */
+    struct dv_list holds;       /* the newest last */
+    struct dv_alloc_sums *sums; /* NULL: no capacity is consumed */
+    uint32_t n_refs;            /* from slices that have it, and from holds */
     uint32_t n_dedicated;
     uint32_t n_shares;
-    uint32_t n_with_capacity;           /* how many of the shares consume capacity */
-    struct dv_quantity_entry *consumed; /* the sums of what shares consume, by name; in `sums` */
-    size_t n_consumed;
-    struct dv_arena *sums; /* NULL: no capacity is consumed */
+    uint32_t n_with_capacity; /* how many of the shares consume capacity */
+    uint32_t n_name;
+    char name[];
+};
+
+/* What shares of a device consume together. */
+struct dv_alloc_sums {
+    struct dv_arena *arena;      /* has all of it */
+    struct dv_quantity_entry *v; /* by name */
+    size_t n;
 };
 
 /* One result of an allocation that is held, in one block with all that it refers to. */
@@ -212,7 +218,7 @@ struct dv_alloc_lent {
 
 struct dv_inventory {
     struct dv_alloc_features features;
-    struct dv_map idents;
+    struct dv_names idents; /* by the key of the pool and the name of the device */
     struct dv_map pools;
     struct dv_map nodes;
     struct dv_map classes;  /* name -> struct dv_object */
@@ -241,12 +247,14 @@ struct dv_inventory {
 };
 
 /* alloc_hold.c */
+void dv_idents_init(struct dv_inventory *inventory);
+void dv_idents_fini(struct dv_inventory *inventory); /* with all holds */
 struct dv_alloc_pool *dv_pool_ref(struct dv_inventory *inventory, dv_str driver, dv_str name);
 void dv_pool_unref(struct dv_inventory *inventory, struct dv_alloc_pool *pool);
 struct dv_alloc_ident *dv_ident_ref(struct dv_inventory *inventory, dv_str driver, dv_str pool,
                                     dv_str device);
+dv_str dv_ident_name(const struct dv_alloc_ident *ident); /* the device's */
 void dv_ident_unref(struct dv_inventory *inventory, struct dv_alloc_ident *ident);
-void dv_ident_drop_holds(struct dv_inventory *inventory, struct dv_alloc_ident *ident);
 bool dv_ident_is_in_use(const struct dv_alloc_ident *ident);
 
 /* lend.c */

@@ -201,8 +201,9 @@ static bool write_selector(struct dv_alloc_search *search, const struct dv_alloc
             continue;
         if (from->n_node_selector_terms != 1)
             return dv_fail(search->err, DV_FAILED_PRECONDITION,
-                           "device %.*s: its node selector has %zu terms instead of one",
-                           DV_FMT(device->ident->path), from->n_node_selector_terms);
+                           "device %.*s/%.*s: its node selector has %zu terms instead of one",
+                           DV_FMT(device->ident->pool->path), DV_FMT(dv_ident_name(device->ident)),
+                           from->n_node_selector_terms);
         merge(&fields, from->node_selector_terms[0].match_fields,
               from->node_selector_terms[0].n_match_fields, search->arena);
         merge(&expressions, from->node_selector_terms[0].match_expressions,

@@ -220,10 +220,11 @@ static enum dv_alloc_took take_rest(struct dv_alloc_search *search, struct dv_al
         if (!must)
             return DV_ALLOC_TOOK_NOT;
         (void)dv_fail(search->err, DV_FAILED_PRECONDITION,
-                      "claim %.*s/%.*s, request %.*s: cannot add device %.*s because a claim "
+                      "claim %.*s/%.*s, request %.*s: cannot add device %.*s/%.*s because a claim "
                       "constraint would not be satisfied",
                       DV_FMT(task->claim->metadata.namespace), DV_FMT(task->claim->metadata.name),
-                      DV_FMT(want->name), DV_FMT(device->ident->path));
+                      DV_FMT(want->name), DV_FMT(device->ident->pool->path),
+                      DV_FMT(dv_ident_name(device->ident)));
         return DV_ALLOC_TOOK_ERROR;
     }
     if (search->inventory->features.consumable_capacity &&
