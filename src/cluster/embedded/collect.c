@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "base/defs.h"
+#include "base/num.h"
 #include "base/str.h"
 #include "cluster/cluster.h"
 #include "cluster/embedded.h"
@@ -66,8 +67,8 @@ static void arm(struct dv_embedded *embedded)
     for (size_t i = 0; i < DV_N_COLLECT_DELAYS; i++) {
         struct dv_link *link = dv_list_first(&collector->queues[i]);
 
-        if (link && DV_CONTAINER(link, struct dv_entry, due)->due_ms < first_ms)
-            first_ms = DV_CONTAINER(link, struct dv_entry, due)->due_ms;
+        if (link)
+            first_ms = dv_u64_min(first_ms, DV_CONTAINER(link, struct dv_due, link)->at_ms);
     }
     if (embedded->is_closing || first_ms == UINT64_MAX || dv_collector_is_busy(embedded))
         /* As many operations as may be are under way: each that ends arms the timer again. */
@@ -81,14 +82,17 @@ static void arm(struct dv_embedded *embedded)
 void dv_collector_queue(struct dv_embedded *embedded, struct dv_entry *entry,
                         enum dv_collector_delay delay)
 {
-    if (dv_link_is_in(&entry->due)) {
+    if (entry->due) {
         if (delay != DV_COLLECT_SOON)
             return;
         /* It is due sooner than it was to be, and moves to another queue. */
-        dv_link_remove(&entry->due);
+        dv_link_remove(&entry->due->link);
+    } else {
+        entry->due = DV_ALLOC(struct dv_due);
+        entry->due->entry = entry;
     }
-    entry->due_ms = dv_loop_now_ms(embedded->cluster.loop) + delay_of(embedded, delay);
-    dv_list_push(&embedded->collector.queues[delay], &entry->due);
+    entry->due->at_ms = dv_loop_now_ms(embedded->cluster.loop) + delay_of(embedded, delay);
+    dv_list_push(&embedded->collector.queues[delay], &entry->due->link);
     arm(embedded);
 }
 
@@ -347,11 +351,12 @@ static void collect(struct dv_embedded *embedded)
 
         while (n < PORTION && collector->n_running < N_RUNNING_MAX &&
                (link = dv_list_first(&collector->queues[i])) != NULL) {
-            struct dv_entry *entry = DV_CONTAINER(link, struct dv_entry, due);
+            struct dv_due *due = DV_CONTAINER(link, struct dv_due, link);
+            struct dv_entry *entry = due->entry;
 
-            if (entry->due_ms > now_ms)
+            if (due->at_ms > now_ms)
                 break;
-            dv_link_remove(link);
+            dv_entry_forget_due(entry);
             look_at(embedded, entry);
             n++;
         }

@@ -49,7 +49,7 @@ static void bound(struct dv_task *task)
 
     while (link != &embedded->events.head && !embedded->is_closing &&
            (n > options->n_events_max || bytes > options->events_bytes_max)) {
-        struct dv_entry *entry = DV_CONTAINER(link, struct dv_entry, age);
+        struct dv_entry *entry = dv_entry_of_age(link);
 
         link = link->next;
         n--;
@@ -75,9 +75,9 @@ void dv_events_look(struct dv_embedded *embedded, struct dv_entry *entry)
 {
     if (entry->collection->kind->id != DV_KIND_EVENT)
         return;
-    dv_link_remove(&entry->age);
+    dv_link_remove(dv_entry_age(entry));
     if (entry->object)
-        dv_list_push(&embedded->events, &entry->age);
+        dv_list_push(&embedded->events, dv_entry_age(entry));
     dv_events_bound(embedded);
 }
 
@@ -102,7 +102,7 @@ void dv_events_start(struct dv_embedded *embedded)
     if (entries.n > 0)
         qsort(entries.v, entries.n, sizeof(entries.v[0]), compare_ages);
     for (size_t i = 0; i < entries.n; i++)
-        dv_list_push(&embedded->events, &entries.v[i]->age);
+        dv_list_push(&embedded->events, dv_entry_age(entries.v[i]));
     dv_vec_fini(&entries);
     dv_events_bound(embedded);
 }

@@ -27,6 +27,38 @@ struct dv_collection_chunk {
     struct dv_entry *v[CHUNK_N];
 };
 
+/* What stands before an entry in its block. */
+static size_t bytes_before(const struct dv_collection *collection)
+{
+    return collection->kind->id == DV_KIND_EVENT ? sizeof(struct dv_link) : 0;
+}
+
+static void free_entry(struct dv_entry *entry)
+{
+    dv_entry_forget_due(entry);
+    free((char *)entry - bytes_before(entry->collection));
+}
+
+void dv_entry_forget_due(struct dv_entry *entry)
+{
+    if (!entry->due)
+        return;
+    dv_link_remove(&entry->due->link);
+    free(entry->due);
+    entry->due = NULL;
+}
+
+struct dv_link *dv_entry_age(struct dv_entry *entry)
+{
+    assert(bytes_before(entry->collection) > 0);
+    return (struct dv_link *)(void *)entry - 1;
+}
+
+struct dv_entry *dv_entry_of_age(struct dv_link *age)
+{
+    return (struct dv_entry *)(void *)(age + 1);
+}
+
 dv_str dv_entry_key(const struct dv_entry *entry)
 {
     return (dv_str){entry->key, entry->n_key};
@@ -71,7 +103,7 @@ void dv_collection_fini(struct dv_collection *collection)
     while ((entry = dv_names_next(&collection->names, &at)) != NULL) {
         assert(!entry->operation && dv_list_is_empty(&entry->waiting));
         dv_object_unkeep(entry->object);
-        free(entry);
+        free_entry(entry);
     }
     dv_names_fini(&collection->names);
     for (size_t i = 0; i < collection->chunks.n; i++)
@@ -92,10 +124,12 @@ struct dv_entry *dv_collection_take(struct dv_collection *collection, dv_str nam
 {
     struct dv_entry *entry = dv_collection_get(collection, namespace, name);
     size_t n_before = namespace.n > 0 ? namespace.n + 1 : 0;
+    char *block;
 
     if (entry || namespace.n > KEY_BYTES_MAX || name.n > KEY_BYTES_MAX)
         return entry;
-    entry = dv_alloc(sizeof(*entry) + n_before + name.n);
+    block = dv_alloc(bytes_before(collection) + sizeof(*entry) + n_before + name.n);
+    entry = (struct dv_entry *)(void *)(block + bytes_before(collection));
     entry->collection = collection;
     entry->n_namespace = (uint16_t) namespace.n;
     entry->n_key = (uint16_t)(n_before + name.n);
@@ -113,10 +147,9 @@ struct dv_entry *dv_collection_take(struct dv_collection *collection, dv_str nam
 void dv_collection_drop(struct dv_entry *entry)
 {
     assert(!entry->object && !entry->operation && dv_list_is_empty(&entry->waiting));
-    dv_link_remove(&entry->due);
     (void)dv_names_remove(&entry->collection->names, dv_entry_namespace(entry),
                           dv_entry_name(entry));
-    free(entry);
+    free_entry(entry);
 }
 
 /* ---- in order ---- */

@@ -33,10 +33,15 @@ struct dv_entry {
     uint16_t n_namespace; /* bytes of the namespace; 0: none */
     uint16_t n_key;
     struct dv_dependence *owners; /* see object_owners.h */
-    struct dv_link due;           /* in a queue of the collector */
-    uint64_t due_ms;
-    struct dv_link age; /* of an Event: see events.c */
+    struct dv_due *due;           /* NULL: the collector has nothing to do about it */
     char key[];
+};
+
+/* An entry in a queue of the collector. */
+struct dv_due {
+    struct dv_link link;
+    struct dv_entry *entry;
+    uint64_t at_ms;
 };
 
 struct dv_collection {
@@ -59,6 +64,12 @@ struct dv_collection_place {
 
 void dv_collection_init(struct dv_collection *collection, const struct dv_kind *kind);
 void dv_collection_fini(struct dv_collection *collection); /* with all entries */
+
+/* Has the collector leave the entry alone. */
+void dv_entry_forget_due(struct dv_entry *entry);
+/* Of an Event: its place among all by age, see events.c. Other entries have no memory for it. */
+struct dv_link *dv_entry_age(struct dv_entry *entry);
+struct dv_entry *dv_entry_of_age(struct dv_link *age);
 
 dv_str dv_entry_key(const struct dv_entry *entry);
 dv_str dv_entry_namespace(const struct dv_entry *entry);
