@@ -169,9 +169,7 @@ static dv_str cut_step(dv_str *path)
     return step;
 }
 
-/* The last node on the way to the field that is there: of one that is missing, what should have
- * it. */
-static const struct dv_json *find_field(const struct dv_json *node, dv_str path)
+const struct dv_json *dv_cli_field_find(const struct dv_json *node, dv_str path)
 {
     while (path.n > 0) {
         dv_str step = cut_step(&path);
@@ -191,7 +189,7 @@ dv_str dv_cli_document_place(const struct dv_cli_document *document, dv_str fiel
                              struct dv_arena *arena)
 {
     return dv_str_printf(arena, "%.*s, document %zu, line %u", DV_FMT(document->file),
-                         document->number, dv_json_line(find_field(document->json, field)));
+                         document->number, dv_json_line(dv_cli_field_find(document->json, field)));
 }
 
 /* ---- what a document is about ---- */

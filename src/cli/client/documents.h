@@ -59,6 +59,9 @@ struct dv_cli_subject {
 DV_CHECKED bool dv_cli_document_subject(const struct dv_cli_document *document,
                                         dv_str wanted_namespace, dv_str namespace,
                                         struct dv_cli_subject *subject, struct dv_err *err);
+/* The field, as the API and dv_json_fail name it ("spec.containers[0].name", "limits[a.b/c]"); of
+ * one that is missing the last on the way that is there: what should have it. */
+const struct dv_json *dv_cli_field_find(const struct dv_json *node, dv_str path);
 /* "FILE, document 2, line 7": of the field, as the API names it ("spec.containers[0].name"), of
  * what should have it when it is not there, or of the document when it is empty. */
 dv_str dv_cli_document_place(const struct dv_cli_document *document, dv_str field,

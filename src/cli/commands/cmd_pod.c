@@ -7,6 +7,7 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "cli/cli.h"
+#include "cli/client/documents.h"
 #include "cli/client/pod_ref.h"
 #include "cli/commands/options_as.h"
 #include "proto/davit_node_v1.pb-c.h"
@@ -28,38 +29,6 @@ static bool pod_ref(struct dv_cli *cli, const char *verb, NodeV1__PodRef *ref)
     return true;
 }
 
-/* The node that a path leads to, "spec.containers[0].name", or as far as it leads. Keys may have
- * dots in them: of those that fit the longest is meant. */
-static const struct dv_json *follow(const struct dv_json *node, dv_str path)
-{
-    while (path.n > 0) {
-        const struct dv_json *next = NULL;
-        size_t n_taken = 0;
-        size_t i = 0;
-
-        for (const struct dv_json *one = dv_json_first(node); one; one = dv_json_next(one), i++) {
-            char index[32];
-            dv_str key = dv_json_key(one);
-
-            (void)snprintf(index, sizeof(index), "[%zu]", i);
-            if (dv_json_is(node, DV_JSON_ARRAY))
-                key = dv_str_from_c(index);
-            if (dv_str_starts_with(path, key) && key.n > n_taken &&
-                (key.n == path.n || path.p[key.n] == '.' || path.p[key.n] == '[')) {
-                next = one;
-                n_taken = key.n;
-            }
-        }
-        if (!next)
-            return node;
-        node = next;
-        path = dv_str_slice(path, n_taken, path.n);
-        if (path.n > 0 && path.p[0] == '.')
-            path = dv_str_slice(path, 1, path.n);
-    }
-    return node;
-}
-
 /* davitd names a place in the JSON that it got: people want that in their file. */
 static const char *place_in_file(struct dv_cli *cli, const char *message)
 {
@@ -75,7 +44,8 @@ static const char *place_in_file(struct dv_cli *cli, const char *message)
     path = dv_str_slice(rest, 0, dv_str_find(rest, DV_STR(": ")));
     return dv_str_to_c(dv_str_printf(cli->arena, "%.*s%.*s, line %u: %.*s",
                                      DV_FMT(dv_str_slice(text, 0, from)), DV_FMT(cli->file),
-                                     dv_json_line(follow(cli->verb_ctx, path)), DV_FMT(rest)),
+                                     dv_json_line(dv_cli_field_find(cli->verb_ctx, path)),
+                                     DV_FMT(rest)),
                        cli->arena);
 }
 
