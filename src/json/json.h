@@ -95,8 +95,8 @@ const char *dv_json_go_name(enum dv_json_kind kind);                 /* "string"
 /* Whether Go's encoding/json takes a key for the field of that name: it folds case by Unicode's
  * simple rule, so that two letters outside of ASCII are an S and a K. */
 bool dv_json_is_go_field(dv_str key, const char *name);
-/* Where its value begins, from 1, counted in characters; 0 for what was not read. A column past
- * 16,777,215 stays there. */
+/* Where its value begins, or its key, when the value of a member begins on a later line; from 1,
+ * counted in characters; 0 for what was not read. A column past 16,777,215 stays there. */
 uint32_t dv_json_line(const struct dv_json *node);
 /* The text of an array or object as it was read, blanks and all; nothing for other nodes, for what
  * was not read from JSON, and for all of a document once something in it was edited. */

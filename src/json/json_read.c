@@ -262,8 +262,16 @@ static bool open_container(struct reader *r, struct dv_json *node)
     return true;
 }
 
-/* The value that begins here; of a container only its bracket. Blanks before it were skipped. */
-static struct dv_json *read_value(struct reader *r, dv_str key)
+/* Of the member that comes next, and where it begins. */
+struct key {
+    dv_str text;
+    uint32_t line;
+    uint32_t column;
+};
+
+/* The value that begins here; of a container only its bracket. Blanks before it were skipped. `key`
+ * is NULL for elements and the root. */
+static struct dv_json *read_value(struct reader *r, const struct key *key)
 {
     enum dv_json_kind kind;
     struct dv_json *node;
@@ -282,20 +290,25 @@ static struct dv_json *read_value(struct reader *r, dv_str key)
     node = dv_json_new(kind, r->arena);
     node->line = r->line;
     node->column = column_of(r, r->at) & DV_JSON_COLUMN_MAX;
-    node->key = key.p;
-    node->key_n = (uint32_t)key.n;
+    if (key) {
+        node->key = key->text.p;
+        node->key_n = (uint32_t)key->text.n;
+        dv_json_place_at_key(node, key->line, key->column);
+    }
     if (r->open)
         dv_json_link(r->open, node);
     is_read = dv_json_is_container(node) ? open_container(r, node) : read_scalar(r, node);
     return is_read ? node : NULL;
 }
 
-static bool read_key(struct reader *r, dv_str *key)
+static bool read_key(struct reader *r, struct key *key)
 {
     skip_blanks(r);
     if (!is_next(r, '"'))
         return fail_expected(r, "a key in double quotes");
-    if (!read_string(r, key))
+    key->line = r->line;
+    key->column = column_of(r, r->at);
+    if (!read_string(r, &key->text))
         return false;
     skip_blanks(r);
     if (!is_next(r, ':'))
@@ -307,12 +320,13 @@ static bool read_key(struct reader *r, dv_str *key)
 /* Reads what begins inside the open container: a key and a value, or an element. */
 static bool read_child(struct reader *r)
 {
-    dv_str key = {NULL, 0};
+    bool is_member = dv_json_is(r->open, DV_JSON_OBJECT);
+    struct key key;
 
-    if (dv_json_is(r->open, DV_JSON_OBJECT) && !read_key(r, &key))
+    if (is_member && !read_key(r, &key))
         return false;
     skip_blanks(r);
-    return read_value(r, key) != NULL;
+    return read_value(r, is_member ? &key : NULL) != NULL;
 }
 
 static bool close_container(struct reader *r)
@@ -387,7 +401,7 @@ struct dv_json *dv_json_parse(dv_str text, const struct dv_json_opts *opts, stru
     r.text = DV_NEW(arena, struct dv_json_text);
     r.text->p = start;
     skip_blanks(&r);
-    root = read_value(&r, (dv_str){NULL, 0});
+    root = read_value(&r, NULL);
     if (!root || !read_containers(&r))
         return NULL;
     skip_blanks(&r);

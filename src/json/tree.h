@@ -57,6 +57,15 @@ static inline uint32_t dv_json_clamp_column(size_t column)
     return column < DV_JSON_COLUMN_MAX ? (uint32_t)column : DV_JSON_COLUMN_MAX;
 }
 
+/* Places a member whose value begins on a later line at its key: there people look for it. */
+static inline void dv_json_place_at_key(struct dv_json *node, uint32_t line, uint32_t column)
+{
+    if (node->line <= line)
+        return;
+    node->line = line;
+    node->column = column & DV_JSON_COLUMN_MAX;
+}
+
 static inline bool dv_json_is_container(const struct dv_json *node)
 {
     return node->kind >= DV_JSON_ARRAY;

@@ -41,6 +41,7 @@ struct dv_yaml_stream {
     struct dv_json *open; /* the innermost container that is not complete */
     uint32_t depth;
     dv_str key; /* in an object: of the value that comes next */
+    yaml_mark_t key_mark;
     bool has_key;
     bool is_merge; /* the key was << */
 };
@@ -92,6 +93,12 @@ static bool fail_parser(const struct dv_yaml_stream *stream, struct dv_err *err)
 
 /* -- Nodes ---------------------------------------------------------------------------------- */
 
+static void set_mark(struct dv_json *node, yaml_mark_t mark)
+{
+    node->line = to_u32(mark.line + 1);
+    node->column = dv_json_clamp_column(mark.column + 1) & DV_JSON_COLUMN_MAX;
+}
+
 static struct dv_json *new_node(struct dv_yaml_stream *stream, enum dv_json_kind kind,
                                 yaml_mark_t mark, struct dv_err *err)
 {
@@ -103,8 +110,7 @@ static struct dv_json *new_node(struct dv_yaml_stream *stream, enum dv_json_kind
     }
     stream->nodes_left--;
     node = dv_json_new(kind, stream->arena);
-    node->line = to_u32(mark.line + 1);
-    node->column = dv_json_clamp_column(mark.column + 1) & DV_JSON_COLUMN_MAX;
+    set_mark(node, mark);
     return node;
 }
 
@@ -123,6 +129,8 @@ static void place(struct dv_yaml_stream *stream, struct dv_json *node)
     if (stream->has_key) {
         node->key = stream->key.p;
         node->key_n = (uint32_t)stream->key.n;
+        dv_json_place_at_key(node, to_u32(stream->key_mark.line + 1),
+                             dv_json_clamp_column(stream->key_mark.column + 1));
         node->is_merge = stream->is_merge;
         stream->has_key = false;
     }
@@ -197,6 +205,7 @@ static bool read_scalar_key(struct dv_yaml_stream *stream, const yaml_event_t *e
     if (!dv_yaml_to_key(&scalar, stream->arena, &stream->key))
         return fail(event->start_mark, DV_INVALID_ARGUMENT, "null as a key", err);
     stream->has_key = true;
+    stream->key_mark = event->start_mark;
     stream->is_merge = is_merge_key(event);
     return true;
 }
@@ -253,6 +262,7 @@ static bool read_alias_key(struct dv_yaml_stream *stream, const struct dv_json *
     if (!dv_yaml_to_key(&scalar, stream->arena, &stream->key))
         return fail(mark, DV_INVALID_ARGUMENT, "null as a key", err);
     stream->has_key = true;
+    stream->key_mark = mark;
     stream->is_merge = false;
     return true;
 }
@@ -272,6 +282,7 @@ static bool read_alias(struct dv_yaml_stream *stream, const yaml_event_t *event,
     node = copy_within_limits(stream, node, mark, err);
     if (!node)
         return false;
+    set_mark(node, mark); /* what is wrong with it here is no fault of the anchor's */
     place(stream, node);
     return true;
 }

@@ -59,6 +59,9 @@ static void a_wrong_kind_is_named_with_place_and_path(void **state)
                "line 3, column 21: labels[a.b/c]: expected a boolean, got an array");
     assert_null(dv_json_require(find(doc, "spec"), DV_STR("nodeName"), &err));
     assert_err(&err, DV_INVALID_ARGUMENT, "line 1, column 10: spec: \"nodeName\" is missing");
+    assert_false(
+        dv_json_fail(dv_json_get(parse("{\n\"a\":\n\n[]}"), DV_STR("a")), &err, "is wrong"));
+    assert_string_equal(err.msg, "line 2, column 1: a: is wrong");
     assert_false(dv_json_fail(doc, &err, "is %s", "wrong"));
     assert_string_equal(err.msg, "line 1, column 1: is wrong");
     assert_false(dv_json_fail(dv_json_new_null(arena), &err, "made by us"));

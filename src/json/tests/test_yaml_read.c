@@ -182,6 +182,38 @@ static void knows_the_line_of_each_node(void **state)
                "line 5, column 12: spec.containers[0].image: expected a string, got a number");
 }
 
+static void a_member_whose_value_is_below_is_found_at_its_key(void **state)
+{
+    struct dv_json *doc = parse_yaml("a: &shared\n  b: 1\nmodes:\n  - x\n\nc: *shared\nd: {\n}\n"
+                                     "? e\n: - 1\nf: |\n  text\n");
+    static const struct {
+        const char *key;
+        uint32_t line;
+    } members[] = {
+        {"a",     1 },
+        {"modes", 3 },
+        {"c",     6 },
+        {"d",     7 },
+        {"e",     9 },
+        {"f",     11}
+    };
+    struct dv_err err;
+
+    (void)state;
+    for (size_t i = 0; i < DV_COUNT(members); i++)
+        assert_int_equal(dv_json_line(dv_json_get(doc, dv_str_from_c(members[i].key))),
+                         members[i].line);
+    assert_int_equal(dv_json_line(dv_json_at(dv_json_get(doc, DV_STR("modes")), 0)), 4);
+    assert_false(dv_json_fail(dv_json_get(doc, DV_STR("modes")), &err, "no such key"));
+    assert_err(&err, DV_INVALID_ARGUMENT, "line 3, column 1: modes: no such key");
+    assert_false(dv_json_fail(dv_json_get(doc, DV_STR("c")), &err, "no such key"));
+    assert_err(&err, DV_INVALID_ARGUMENT, "line 6, column 4: c: no such key");
+    assert_null(dv_yaml_parse(DV_STR("a:\n  - 1\n\na:\n  - 2\n"),
+                              &(struct dv_json_opts){.refuse_duplicates = true}, arena, &err));
+    assert_err(&err, DV_INVALID_ARGUMENT,
+               "line 4, column 1: duplicate key \"a\", first given on line 1");
+}
+
 static void a_stream_gives_one_document_after_the_other(void **state)
 {
     static const char *const documents[] = {"{\"a\":1}", "null", "[\"b\"]", "\"c\""};
@@ -288,6 +320,7 @@ int main(void)
         doc_test(refuses_what_has_no_meaning_and_says_where),
         doc_test(refuses_a_repeated_key_when_told),
         doc_test(knows_the_line_of_each_node),
+        doc_test(a_member_whose_value_is_below_is_found_at_its_key),
         doc_test(a_stream_gives_one_document_after_the_other),
         doc_test(nothing_at_all_is_null),
         doc_test(keeps_within_each_limit),

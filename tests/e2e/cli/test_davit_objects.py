@@ -136,7 +136,10 @@ spec:
     assert done.returncode == 1 and done.stderr.startswith("davit: -, document 1, line 8: "), done
     done = real.run("apply", "-f", "-", stdin=pod % "1" + "  - {name: a, image: j}\n")
     assert done.returncode == 1 and "duplicate entries" in done.stderr, done
-    assert done.stderr.startswith("davit: -, document 1, line 6: "), done  # where the list begins
+    assert done.stderr.startswith("davit: -, document 1, line 5: "), done  # where the list is
+    done = real.run("apply", "-f", "-", stdin=pod % "1" + "  hostz:\n\n  - {ip: 1.2.3.4}\n")
+    assert done.returncode == 1 and "hostz" in done.stderr, done
+    assert done.stderr.startswith("davit: -, document 1, line 9: "), done  # the key's, not its value's
 
 
 def test_conflicts_of_managers_are_told_and_forced(full, api_server):
