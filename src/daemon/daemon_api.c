@@ -230,14 +230,6 @@ static bool add_admin(struct dv_daemon_api *api, dv_str *token, struct dv_err *e
 
 /* ---- serving ---- */
 
-static bool is_loopback(dv_str listen)
-{
-    return dv_str_starts_with(listen, DV_STR("127.")) ||
-           dv_str_starts_with(listen, DV_STR("[::1]:")) ||
-           dv_str_starts_with(listen, DV_STR("localhost:")) ||
-           dv_str_starts_with(listen, DV_STR(":"));
-}
-
 static bool listen_now(struct dv_daemon_api *api, const struct dv_err *(*trouble)(void *ctx),
                        void *ctx, struct dv_err *err)
 {
@@ -282,10 +274,6 @@ bool dv_daemon_api_serve(struct dv_daemon_api *api, struct dv_node_feed *feed,
 
     if (!is_served(options))
         return true;
-    if (options->insecure_http && !is_loopback(options->listen))
-        return dv_fail(err, DV_INVALID_ARGUMENT,
-                       "--insecure-http is for loopback addresses, and --listen is %.*s",
-                       DV_FMT(options->listen));
     api->kube = dv_kube_open(&kube);
     if (!add_admin(api, &api->token, err) || !listen_now(api, trouble, ctx, err))
         return false;

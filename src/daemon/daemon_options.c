@@ -3,13 +3,16 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/ascii.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/defs.h"
 #include "base/err.h"
 #include "base/file.h"
+#include "base/name.h"
 #include "daemon/option_values.h"
 #include "pod/pod.h"
+#include "rest/rest.h"
 #include "json/json.h"
 
 /* The limit of a configuration file, which has a screen or two. */
@@ -32,18 +35,18 @@ static const struct dv_daemon_option table[] = {
      "our own socket, davit.sock (/run/davit)", NULL},
     {"cdi-dirs",          "DIR[:DIR]",    dv_daemon_set_dir,              AT(cdi_dirs),
      "CDI specs (/etc/cdi:/var/run/cdi)", NULL},
-    {"node-name",         "NAME",         dv_daemon_set_text,             AT(node_name),
+    {"node-name",         "NAME",         dv_daemon_set_node_name,        AT(node_name),
      "this node's name (the host name)", NULL},
-    {"listen",            "ADDRESS:PORT", dv_daemon_set_text,             AT(listen),
-     "of the API; none: no TCP (127.0.0.1:6443)", NULL},
+    {"listen",            "ADDRESS:PORT", dv_daemon_set_address,          AT(listen),
+     "of the API; none: no TCP (127.0.0.1:6443)", "none"},
     {"insecure-http",     NULL,           dv_daemon_set_switch,           AT(insecure_http),
      "plain HTTP on loopback, for tests", NULL},
     {"kubeconfig",        "FILE",         dv_daemon_set_dir,              AT(kubeconfig),
      "be the node agent of this cluster", NULL},
-    {"node-listen",       "ADDRESS:PORT", dv_daemon_set_text,             AT(node_listen),
-     "of the node's own API, none or auto (auto)", NULL},
-    {"node-healthz",      "ADDRESS:PORT", dv_daemon_set_text,             AT(node_healthz),
-     "of the node's /healthz without TLS, none or auto (auto)", NULL},
+    {"node-listen",       "ADDRESS:PORT", dv_daemon_set_address,          AT(node_listen),
+     "of the node's own API, none or auto (auto)", "none|auto"},
+    {"node-healthz",      "ADDRESS:PORT", dv_daemon_set_address,          AT(node_healthz),
+     "of the node's /healthz without TLS, none or auto (auto)", "none|auto"},
     {"node-cert",         "FILE",         dv_daemon_set_dir,              AT(node_cert),
      "certificate of the node's own API (its own)", NULL},
     {"node-key",          "FILE",         dv_daemon_set_dir,              AT(node_key),
@@ -195,7 +198,7 @@ static bool set_from_file(struct dv_daemon_option_parse *parse,
         return false;
     if (dv_str_find_char(value, '\0') < value.n) /* a path would end there */
         return dv_json_fail(node, err, "has a zero byte");
-    return option->set(parse, option, value, err);
+    return option->set(parse, option, value, err) || dv_wrap(err, "line %u", dv_json_line(node));
 }
 
 static bool parse_file(struct dv_daemon_option_parse *parse, dv_str path, struct dv_err *err)
@@ -233,13 +236,26 @@ static bool parse_file(struct dv_daemon_option_parse *parse, dv_str path, struct
     return true;
 }
 
+/* In small letters, as a kubelet takes it. */
 static dv_str host_name(struct dv_arena *arena)
 {
     char name[HOST_NAME_BYTES] = "";
 
     if (gethostname(name, sizeof(name) - 1) != 0 || name[0] == '\0')
         return DV_STR("localhost");
+    for (char *at = name; *at; at++)
+        *at = dv_to_lower(*at);
     return dv_str_copy(dv_str_from_c(name), arena);
+}
+
+/* Whether nobody else can listen in. */
+static bool is_local(dv_str listen)
+{
+    struct dv_err err;
+    bool is_local = false;
+
+    return dv_str_eq(listen, DV_STR("none")) ||
+           (dv_rest_address_check(listen, &is_local, &err) && is_local);
 }
 
 /* Checks what can only be checked when everything has been read. */
@@ -256,6 +272,14 @@ static bool settle(struct dv_options *options, struct dv_err *err)
         options->node_healthz = is_kubelet ? DV_STR("127.0.0.1:10248") : DV_STR("none");
     if ((options->node_cert.n > 0) != (options->node_key.n > 0))
         return dv_fail(err, DV_INVALID_ARGUMENT, "--node-cert and --node-key go together");
+    if (options->insecure_http && !is_local(options->listen))
+        return dv_fail(err, DV_INVALID_ARGUMENT,
+                       "--insecure-http is for loopback addresses, and --listen is %.*s",
+                       DV_FMT(options->listen));
+    if (!dv_is_dns_subdomain(options->node_name))
+        return dv_fail(err, DV_INVALID_ARGUMENT,
+                       "this host is called \"%.*s\", as a node cannot be: --node-name NAME",
+                       DV_FMT(options->node_name));
 
     if (options->roles == 0)
         options->roles = is_agent ? DV_ROLE_NODE : ROLES_ALL;

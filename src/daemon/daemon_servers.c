@@ -36,12 +36,6 @@ bool dv_daemon_open_http(struct dv_daemon *daemon, struct dv_err *err)
 
     if (!options->insecure_http || dv_str_eq(options->listen, DV_STR("none")))
         return true;
-    if (!dv_str_starts_with(options->listen, DV_STR("127.")) &&
-        !dv_str_starts_with(options->listen, DV_STR("[::1]:")) &&
-        !dv_str_starts_with(options->listen, DV_STR("localhost:")))
-        return dv_fail(err, DV_INVALID_ARGUMENT,
-                       "--insecure-http is for loopback addresses, and --listen is %.*s",
-                       DV_FMT(options->listen));
     daemon->http_server = dv_http_server_open(daemon->loop, daemon->metrics, &http, err);
     if (!daemon->http_server)
         return dv_wrap(err, "--listen");

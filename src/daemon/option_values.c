@@ -7,12 +7,14 @@
 #include "base/defs.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "base/name.h"
 #include "base/num.h"
 #include "base/vec.h"
 #include "daemon/daemon_options.h"
 #include "loop/loop.h"
 #include "offer/offer.h"
 #include "record/message.h"
+#include "rest/rest.h"
 
 /* Readers take a file whole into memory; nobody keeps more than a terabyte. */
 #define RECORD_FILE_MIB_MAX 1024u
@@ -49,16 +51,48 @@ bool dv_daemon_set_switch(struct dv_daemon_option_parse *parse,
     return true;
 }
 
-/* Sets an option that has choices; any other value is refused with the reference's text. */
-static bool set_choice(struct dv_daemon_option_parse *parse, const struct dv_daemon_option *option,
-                       dv_str value, const char *what, struct dv_err *err)
+static bool is_choice(const struct dv_daemon_option *option, dv_str value)
 {
     dv_str rest = dv_str_from_c(option->choices);
     dv_str choice;
 
     while (dv_str_split(&rest, '|', &choice))
         if (dv_str_eq(choice, value))
-            return dv_daemon_set_text(parse, option, value, err);
+            return true;
+    return false;
+}
+
+bool dv_daemon_set_address(struct dv_daemon_option_parse *parse,
+                           const struct dv_daemon_option *option, dv_str value, struct dv_err *err)
+{
+    struct dv_err cause;
+    bool is_local;
+
+    if (!is_choice(option, value) && !dv_rest_address_check(value, &is_local, &cause))
+        return dv_fail(err, DV_INVALID_ARGUMENT,
+                       "--%s: \"%.*s\" is neither %s nor ADDRESS:PORT in numbers", option->name,
+                       DV_FMT(value), option->choices);
+    return dv_daemon_set_text(parse, option, value, err);
+}
+
+bool dv_daemon_set_node_name(struct dv_daemon_option_parse *parse,
+                             const struct dv_daemon_option *option, dv_str value,
+                             struct dv_err *err)
+{
+    if (!dv_is_dns_subdomain(value))
+        return dv_fail(err, DV_INVALID_ARGUMENT,
+                       "--%s: a node cannot be called \"%.*s\": small letters, digits, and \"-\" "
+                       "and \".\" between them",
+                       option->name, DV_FMT(value));
+    return dv_daemon_set_text(parse, option, value, err);
+}
+
+/* Sets an option that has choices; any other value is refused with the reference's text. */
+static bool set_choice(struct dv_daemon_option_parse *parse, const struct dv_daemon_option *option,
+                       dv_str value, const char *what, struct dv_err *err)
+{
+    if (is_choice(option, value))
+        return dv_daemon_set_text(parse, option, value, err);
     return dv_fail(err, DV_INVALID_ARGUMENT, "--%s: unknown %s: \"%.*s\"; there are %s",
                    option->name, what, DV_FMT(value), option->choices);
 }

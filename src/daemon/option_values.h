@@ -43,7 +43,10 @@ struct dv_daemon_option {
 dv_daemon_set_fn dv_daemon_set_text;
 dv_daemon_set_fn dv_daemon_set_dir;
 dv_daemon_set_fn dv_daemon_set_switch;
+/* "ADDRESS:PORT", or one of the choices. */
+dv_daemon_set_fn dv_daemon_set_address;
 /* What one option alone has. */
+dv_daemon_set_fn dv_daemon_set_node_name;
 dv_daemon_set_fn dv_daemon_set_policy;
 dv_daemon_set_fn dv_daemon_set_scope;
 dv_daemon_set_fn dv_daemon_set_ledger;

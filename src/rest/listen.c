@@ -68,6 +68,23 @@ static bool parse_address(dv_str text, union address *address, struct dv_err *er
     return true;
 }
 
+static bool is_loopback(const union address *address)
+{
+    if (address->any.sa_family == AF_INET6)
+        return IN6_IS_ADDR_LOOPBACK(&address->v6.sin6_addr);
+    return ntohl(address->v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+}
+
+bool dv_rest_address_check(dv_str text, bool *is_local, struct dv_err *err)
+{
+    union address address;
+
+    if (!parse_address(text, &address, err))
+        return false;
+    *is_local = is_loopback(&address);
+    return true;
+}
+
 bool dv_rest_listen(dv_str text, int *fd, struct dv_err *err)
 {
     union address address;

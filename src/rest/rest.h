@@ -122,6 +122,9 @@ struct dv_rest_server_options {
     uint64_t timeout_ms;
 };
 
+/* Checks "ADDRESS:PORT" as dv_rest_server_open takes it, and sets whether this machine alone
+ * reaches it. DV_INVALID_ARGUMENT: there can be no such address. */
+DV_CHECKED bool dv_rest_address_check(dv_str address, bool *is_local, struct dv_err *err);
 /* Listens on "ADDRESS:PORT": "127.0.0.1:6443", "[::1]:6443", "localhost:0". Without an address
  * (":6443") it listens on the loopback; with port 0 the kernel chooses one. `options` is copied.
  * DV_INVALID_ARGUMENT: there can be no such address. DV_ALREADY_EXISTS: it is in use. */

@@ -66,6 +66,11 @@ static void options_take_their_value_both_ways(void **state)
     assert_int_equal(options.log_level, DV_LOG_DEBUG);
     assert_true(options.insecure_http);
     assert_int_equal(options.roles, DV_ROLE_API | DV_ROLE_NODE);
+    assert_ok(parse("--insecure-http --listen [::1]:0", arena, &options, &err), &err);
+    assert_ok(parse("--insecure-http --listen :0", arena, &options, &err), &err);
+    assert_ok(
+        parse("--insecure-http --listen none --node-listen 0.0.0.0:10250", arena, &options, &err),
+        &err);
     assert_ok(parse("--kubeconfig /f", arena, &options, &err), &err);
     assert_int_equal(options.roles, DV_ROLE_NODE);
     assert_ok(parse("--kubeconfig /f --roles control,sched", arena, &options, &err), &err);
@@ -104,39 +109,47 @@ static void mistakes_are_named(void **state)
         const char *line;
         const char *text;
     } cases[] = {
-        {"--kubeletdir /k",               "no option \"--kubeletdir\""                      },
-        {"-kubelet-dir /k",               "no option \"-kubelet-dir\""                      },
-        {"word",                          "unexpected word \"word\""                        },
-        {"--kubelet-dir",                 "--kubelet-dir needs a value (DIR)"               },
-        {"--kubelet-dir k",               "\"k\" is not an absolute path"                   },
-        {"--node-name=",                  "--node-name needs a value (NAME)"                },
-        {"--state-dir /a --state-dir /b", "--state-dir is given twice"                      },
-        {"--topology-policy strict",      "unknown policy: \"strict\""                      },
-        {"--roles api,nodes",             "\"nodes\" is no role"                            },
-        {"--roles=",                      "\"\" is no role"                                 },
-        {"--roles node",                  "needs --kubeconfig"                              },
-        {"--kubeconfig /f --roles api",   "goes without the role api"                       },
-        {"--insecure-http=maybe",         "true or false, not \"maybe\""                    },
-        {"--log-format xml",              "text or json, not \"xml\""                       },
-        {"--cri containerd",              "\"containerd\" is not auto, none or unix:///PATH"},
-        {"--cri unix://run/c.sock",       "is not auto, none or unix:///PATH"               },
-        {"--cgroup-root pods",            "is not auto, none or the path of a cgroup"       },
-        {"--cgroup-root /a/../b",         "is not auto, none or the path of a cgroup"       },
-        {"--cgroup-root /a//b",           "is not auto, none or the path of a cgroup"       },
-        {"--record-file-size 0",          "is not a number from 1 to 1024"                  },
-        {"--record-files 1001",           "is not a number from 1 to 1000"                  },
-        {"--record-blank env,hosts",      "\"hosts\" cannot be blanked"                     },
-        {"--record here",                 "is not an absolute path"                         },
-        {"--image-gc 85",                 "is not off or HIGH:LOW"                          },
-        {"--image-gc 80:85",              "is not off or HIGH:LOW"                          },
-        {"--image-gc 101:80",             "is not off or HIGH:LOW"                          },
-        {"--image-gc 85:80:-1",           "is not off or HIGH:LOW"                          },
-        {"--image-gc 85:80:1:1",          "is not off or HIGH:LOW"                          },
-        {"--offer serial",                "is not NAME=DEVICES"                             },
-        {"--offer a=/dev/*",              "is too wide"                                     },
-        {"--offer-file here",             "is not an absolute path"                         },
-        {"-v loud",                       "not \"loud\""                                    },
-        {"--config /nonexistent.yaml",    "/nonexistent.yaml"                               },
+        {"--kubeletdir /k",                    "no option \"--kubeletdir\""                       },
+        {"-kubelet-dir /k",                    "no option \"-kubelet-dir\""                       },
+        {"word",                               "unexpected word \"word\""                         },
+        {"--kubelet-dir",                      "--kubelet-dir needs a value (DIR)"                },
+        {"--kubelet-dir k",                    "\"k\" is not an absolute path"                    },
+        {"--node-name=",                       "a node cannot be called \"\""                     },
+        {"--node-name Bad_Name",               "a node cannot be called \"Bad_Name\""             },
+        {"--listen nonsense",                  "\"nonsense\" is neither none nor ADDRESS:PORT"    },
+        {"--listen 127.0.0.1:65536",           "is neither none nor ADDRESS:PORT"                 },
+        {"--listen example.com:80",            "is neither none nor ADDRESS:PORT"                 },
+        {"--node-listen 10250",                "is neither none|auto nor ADDRESS:PORT"            },
+        {"--node-healthz x:1",                 "is neither none|auto nor ADDRESS:PORT"            },
+        {"--insecure-http --listen 0.0.0.0:0", "for loopback addresses, and --listen is 0.0.0.0:0"},
+        {"--insecure-http --listen [::]:0",    "for loopback addresses"                           },
+        {"--state-dir /a --state-dir /b",      "--state-dir is given twice"                       },
+        {"--topology-policy strict",           "unknown policy: \"strict\""                       },
+        {"--roles api,nodes",                  "\"nodes\" is no role"                             },
+        {"--roles=",                           "\"\" is no role"                                  },
+        {"--roles node",                       "needs --kubeconfig"                               },
+        {"--kubeconfig /f --roles api",        "goes without the role api"                        },
+        {"--insecure-http=maybe",              "true or false, not \"maybe\""                     },
+        {"--log-format xml",                   "text or json, not \"xml\""                        },
+        {"--cri containerd",                   "\"containerd\" is not auto, none or unix:///PATH" },
+        {"--cri unix://run/c.sock",            "is not auto, none or unix:///PATH"                },
+        {"--cgroup-root pods",                 "is not auto, none or the path of a cgroup"        },
+        {"--cgroup-root /a/../b",              "is not auto, none or the path of a cgroup"        },
+        {"--cgroup-root /a//b",                "is not auto, none or the path of a cgroup"        },
+        {"--record-file-size 0",               "is not a number from 1 to 1024"                   },
+        {"--record-files 1001",                "is not a number from 1 to 1000"                   },
+        {"--record-blank env,hosts",           "\"hosts\" cannot be blanked"                      },
+        {"--record here",                      "is not an absolute path"                          },
+        {"--image-gc 85",                      "is not off or HIGH:LOW"                           },
+        {"--image-gc 80:85",                   "is not off or HIGH:LOW"                           },
+        {"--image-gc 101:80",                  "is not off or HIGH:LOW"                           },
+        {"--image-gc 85:80:-1",                "is not off or HIGH:LOW"                           },
+        {"--image-gc 85:80:1:1",               "is not off or HIGH:LOW"                           },
+        {"--offer serial",                     "is not NAME=DEVICES"                              },
+        {"--offer a=/dev/*",                   "is too wide"                                      },
+        {"--offer-file here",                  "is not an absolute path"                          },
+        {"-v loud",                            "not \"loud\""                                     },
+        {"--config /nonexistent.yaml",         "/nonexistent.yaml"                                },
     };
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
 
@@ -225,13 +238,15 @@ static void mistakes_in_the_file_name_their_line(void **state)
         const char *text;
         const char *wanted;
     } cases[] = {
-        {"state-dir: /a\nstate_dir: /b\n", "line 2, column"                      },
-        {"state-dir: [1]\n",               "expected a string"                   },
-        {"- a\n",                          "expected an object"                  },
-        {"state-dir: /a\nstate-dir: /b\n", "state-dir"                           },
-        {"config: /x\n",                   "no such option"                      },
-        {"state-dir: relative\n",          "\"relative\" is not an absolute path"},
-        {"state-dir: \"/a\\0b\"\n",        "has a zero byte"                     },
+        {"state-dir: /a\nstate_dir: /b\n", "line 2, column"                         },
+        {"state-dir: [1]\n",               "expected a string"                      },
+        {"- a\n",                          "expected an object"                     },
+        {"state-dir: /a\nstate-dir: /b\n", "state-dir"                              },
+        {"config: /x\n",                   "no such option"                         },
+        {"state-dir: relative\n",          "\"relative\" is not an absolute path"   },
+        {"v: info\nlisten: here\n",        "line 2: --listen: \"here\" is neither"  },
+        {"# first\nbogus:\n  - 1\n",       "line 2, column 1: bogus: no such option"},
+        {"state-dir: \"/a\\0b\"\n",        "has a zero byte"                        },
     };
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     struct dv_options options;

@@ -125,5 +125,5 @@ def test_plain_http_is_for_loopback_only(make_node):
     node = make_node("--insecure-http")
     node.listen = "0.0.0.0:0"
     node.start(ready=False)
-    assert node.proc.wait(10) == 1
+    assert node.proc.wait(10) == 2
     assert "--insecure-http is for loopback addresses" in node.proc.log
