@@ -56,6 +56,14 @@ static struct dv_builtin_config *read_config(const struct dv_builtin_options *op
     return NULL;
 }
 
+bool dv_builtin_check(const struct dv_builtin_options *options, struct dv_err *err)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    struct dv_offers offers;
+
+    return read_offers(options, arena, &offers, err);
+}
+
 bool dv_builtin_reload(struct dv_builtin_driver *builtin, struct dv_err *err)
 {
     struct dv_builtin_config *config = read_config(&builtin->options, err);

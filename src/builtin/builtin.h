@@ -48,6 +48,9 @@ struct dv_builtin_options {
     void *ctx;
 };
 
+/* Checks what the options offer: the texts and the file. DV_INVALID_ARGUMENT: what is wrong there.
+ */
+DV_CHECKED bool dv_builtin_check(const struct dv_builtin_options *options, struct dv_err *err);
 /* Looks at the machine, and registers as soon as the loop runs. Blocks, so it is for the start of
  * the daemon. Keeps copies of the texts. */
 struct dv_builtin_driver *

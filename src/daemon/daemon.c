@@ -7,7 +7,6 @@
 
 #include "base/arena.h"
 #include "base/err.h"
-#include "base/file.h"
 #include "base/log.h"
 #include "base/map.h"
 #include "builtin/builtin.h"
@@ -30,9 +29,6 @@
 #include "serve/pod_stream.h"
 #include "serve/serve.h"
 #include "store/store.h"
-
-/* A boot id is a UUID and the end of a line. */
-#define BOOT_ID_BYTES_MAX 256u
 
 dv_str dv_daemon_path(struct dv_daemon *daemon, dv_str dir, const char *name)
 {
@@ -210,6 +206,7 @@ static bool open_claims(struct dv_daemon *daemon, struct dv_err *err)
         .guard = daemon->guard,
         .observer = dv_daemon_observer(daemon),
         .node_name = daemon->options->node_name,
+        .boot_id = daemon->boot_id,
         .is_strict = daemon->options->is_strict,
         .is_wanted = is_wanted,
         .is_admitted = is_admitted,
@@ -221,10 +218,6 @@ static bool open_claims(struct dv_daemon *daemon, struct dv_err *err)
         .ctx = daemon,
     };
 
-    if (!dv_file_read(daemon->options->boot_id_file, BOOT_ID_BYTES_MAX, daemon->arena,
-                      &options.boot_id, err))
-        return dv_wrap(err, "the id of this boot");
-    options.boot_id = daemon->boot_id = dv_str_trim(options.boot_id);
     daemon->claims = dv_claim_manager_open(daemon->loop, &options, err);
     return daemon->claims != NULL;
 }
@@ -459,15 +452,24 @@ static bool open_apart(struct dv_daemon *daemon, struct dv_err *err)
            dv_daemon_open_http(daemon, err);
 }
 
-static bool open_all(struct dv_daemon *daemon, struct dv_err *err)
+/* Reads all that the options name, before anything is made: who mistypes one finds nothing on the
+ * disk afterwards. */
+static bool read_all(struct dv_daemon *daemon, struct dv_err *err)
 {
     return dv_daemon_read_machine(daemon, err) && dv_daemon_configure_topology(daemon, err) &&
-           open_guard(daemon, err) && dv_daemon_open_flight(daemon, err) &&
+           dv_daemon_find_group(daemon, err) && open_guard(daemon, err) &&
+           open_remote(daemon, err) && dv_daemon_check_offers(daemon, err) &&
+           dv_daemon_check_node_cert(daemon, err);
+}
+
+static bool open_all(struct dv_daemon *daemon, struct dv_err *err)
+{
+    return read_all(daemon, err) && dv_daemon_open_flight(daemon, err) &&
            dv_daemon_open_store(daemon, err) && open_devices(daemon, err) &&
            open_claims(daemon, err) && open_specs(daemon, err) && open_pods(daemon, err) &&
-           open_leases(daemon, err) && open_api(daemon, err) && open_remote(daemon, err) &&
-           connect_claims(daemon, err) && open_plugins(daemon, err) &&
-           dv_daemon_open_offers(daemon, err) && dv_daemon_open_servers(daemon, err);
+           open_leases(daemon, err) && open_api(daemon, err) && connect_claims(daemon, err) &&
+           open_plugins(daemon, err) && dv_daemon_open_offers(daemon, err) &&
+           dv_daemon_open_servers(daemon, err);
 }
 
 struct dv_daemon *dv_daemon_open(struct dv_loop *loop, const struct dv_options *options,

@@ -62,6 +62,14 @@ static bool read_cert(const struct dv_options *options, struct dv_arena *arena,
             dv_wrap(err, "--node-key"));
 }
 
+static bool read_client_ca(const struct dv_options *options, struct dv_arena *arena,
+                           struct dv_rest_tls *tls, struct dv_err *err)
+{
+    return options->client_ca.n == 0 ||
+           dv_file_read(options->client_ca, PEM_BYTES_MAX, arena, &tls->client_ca, err) ||
+           dv_wrap(err, "--client-ca");
+}
+
 static bool load_tls(const struct dv_daemon *daemon, struct dv_arena *arena,
                      struct dv_rest_tls *tls, struct dv_err *err)
 {
@@ -71,8 +79,26 @@ static bool load_tls(const struct dv_daemon *daemon, struct dv_arena *arena,
     if (options->node_cert.n > 0 ? !read_cert(options, arena, tls, err)
                                  : !make_cert(daemon, arena, tls, err))
         return false;
-    return options->client_ca.n == 0 ||
-           dv_file_read(options->client_ca, PEM_BYTES_MAX, arena, &tls->client_ca, err) ||
+    return read_client_ca(options, arena, tls, err);
+}
+
+bool dv_daemon_check_node_cert(struct dv_daemon *daemon, struct dv_err *err)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    const struct dv_options *options = daemon->options;
+    struct dv_rest_tls tls = {0};
+
+    if (!(options->roles & DV_ROLE_NODE) || !is_wanted(options->node_listen))
+        return true;
+    if (options->node_cert.n > 0) {
+        if (!read_cert(options, arena, &tls, err))
+            return false;
+        if (!dv_rest_tls_check_key(tls.cert, tls.key, err))
+            return dv_wrap(err, "--node-cert");
+    }
+    if (!read_client_ca(options, arena, &tls, err))
+        return false;
+    return options->client_ca.n == 0 || dv_rest_tls_check_ca(tls.client_ca, err) ||
            dv_wrap(err, "--client-ca");
 }
 

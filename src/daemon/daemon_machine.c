@@ -1,5 +1,5 @@
-/* daemon_machine.c - reads the NUMA nodes of this machine, and which alignment the options ask
- * for. */
+/* daemon_machine.c - reads the NUMA nodes of this machine and the id of its boot, and which
+ * alignment the options ask for. */
 #include "base/err.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -11,6 +11,17 @@
 /* A sysfs attribute is at most a page. */
 #define SYSFS_BYTES_MAX 65536u
 #define TOPOLOGY_OPTIONS_MAX 8u
+/* A boot id is a UUID and the end of a line. */
+#define BOOT_ID_BYTES_MAX 256u
+
+static bool read_boot_id(struct dv_daemon *daemon, struct dv_err *err)
+{
+    if (!dv_file_read(daemon->options->boot_id_file, BOOT_ID_BYTES_MAX, daemon->arena,
+                      &daemon->boot_id, err))
+        return dv_wrap(err, "the id of this boot");
+    daemon->boot_id = dv_str_trim(daemon->boot_id);
+    return true;
+}
 
 bool dv_daemon_read_machine(struct dv_daemon *daemon, struct dv_err *err)
 {
@@ -39,7 +50,7 @@ bool dv_daemon_read_machine(struct dv_daemon *daemon, struct dv_err *err)
         if (!dv_topology_distances_parse(node, text, daemon->arena, err))
             return dv_wrap(err, "%.*s", DV_FMT(path));
     }
-    return true;
+    return read_boot_id(daemon, err);
 }
 
 bool dv_daemon_configure_topology(struct dv_daemon *daemon, struct dv_err *err)

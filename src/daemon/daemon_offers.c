@@ -52,6 +52,18 @@ static void on_changed(void *ctx)
     dv_node_feed_changed(daemon->feed, DV_FEED_DEVICES);
 }
 
+bool dv_daemon_check_offers(struct dv_daemon *daemon, struct dv_err *err)
+{
+    const struct dv_options *options = daemon->options;
+    const struct dv_builtin_options builtin = {
+        .offers = options->offers,
+        .n_offers = options->n_offers,
+        .file = options->offer_file,
+    };
+
+    return dv_builtin_check(&builtin, err) || dv_wrap(err, "offers");
+}
+
 bool dv_daemon_open_offers(struct dv_daemon *daemon, struct dv_err *err)
 {
     const struct dv_options *options = daemon->options;

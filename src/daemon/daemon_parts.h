@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/defs.h"
 #include "base/err.h"
@@ -57,6 +58,7 @@ struct dv_daemon {
     struct dv_arena *arena;
     struct dv_store *store;
     dv_str boot_id;
+    uint32_t group; /* of davit.sock, when the options name one */
     struct dv_numa_machine machine;
     struct dv_topology_config topology;
     struct dv_cdi_dirs *cdi;
@@ -131,6 +133,8 @@ DV_CHECKED bool dv_daemon_make_dirs(struct dv_daemon *daemon, dv_str dir, unsign
  * used by root alone. Call it before anything is opened. */
 DV_CHECKED bool dv_daemon_make_private(struct dv_daemon *daemon, struct dv_err *err);
 
+/* Finds the number of the options' group, which may be one already. */
+DV_CHECKED bool dv_daemon_find_group(struct dv_daemon *daemon, struct dv_err *err);
 /* Gives the way to davit.sock to the group of the options, if there is one. Call it when the node
  * is described and before the socket is made. */
 DV_CHECKED bool dv_daemon_open_group(struct dv_daemon *daemon, struct dv_err *err);
@@ -139,6 +143,8 @@ DV_CHECKED bool dv_daemon_open_group(struct dv_daemon *daemon, struct dv_err *er
 DV_CHECKED bool dv_daemon_open_agent(struct dv_daemon *daemon, struct dv_err *err);
 
 /* daemon_kubelet.c */
+/* Reads the certificate that the options name, and its CA, if there will be a node's own API. */
+DV_CHECKED bool dv_daemon_check_node_cert(struct dv_daemon *daemon, struct dv_err *err);
 /* Opens the node's own API, if it is wanted. */
 DV_CHECKED bool dv_daemon_open_node_api(struct dv_daemon *daemon, struct dv_err *err);
 /* Makes or reads the certificate of the node's own API anew, if that is served. */
@@ -152,6 +158,8 @@ struct dv_grpc_observer *dv_daemon_observer(const struct dv_daemon *daemon);
 void dv_daemon_forget_flight(struct dv_daemon *daemon);
 
 /* daemon_offers.c */
+/* Reads what is offered. */
+DV_CHECKED bool dv_daemon_check_offers(struct dv_daemon *daemon, struct dv_err *err);
 /* Opens the built-in driver, if something is offered or claims still hold what was. */
 DV_CHECKED bool dv_daemon_open_offers(struct dv_daemon *daemon, struct dv_err *err);
 /* Reads the file of offers again. */

@@ -142,40 +142,32 @@ bool dv_daemon_make_private(struct dv_daemon *daemon, struct dv_err *err)
     return true;
 }
 
-/* Finds the group's number; the name may be one. */
-static bool find_group(struct dv_daemon *daemon, gid_t *gid, struct dv_err *err)
+bool dv_daemon_find_group(struct dv_daemon *daemon, struct dv_err *err)
 {
     dv_str name = daemon->options->group;
     char buffer[GROUP_BYTES];
     struct group group;
     struct group *found = NULL;
-    uint32_t number;
-
-    if (dv_str_to_u32(name, &number)) {
-        *gid = number;
+    if (name.n == 0 || dv_str_to_u32(name, &daemon->group))
         return true;
-    }
     if (getgrnam_r(dv_str_to_c(name, daemon->arena), &group, buffer, sizeof(buffer), &found) != 0 ||
         !found)
         return dv_fail(err, DV_INVALID_ARGUMENT,
                        "--group: there is no group \"%.*s\" on this machine", DV_FMT(name));
-    *gid = found->gr_gid;
+    daemon->group = found->gr_gid;
     return true;
 }
 
 bool dv_daemon_open_group(struct dv_daemon *daemon, struct dv_err *err)
 {
     const char *path = dv_str_to_c(daemon->options->runtime_dir, daemon->arena);
-    gid_t gid;
 
     if (daemon->options->group.n == 0)
         return true;
-    if (!find_group(daemon, &gid, err))
-        return false;
     /* Its members can go through the directory to the socket, and not see what else is there. */
-    if (chown(path, (uid_t)-1, gid) < 0 || chmod(path, 0710) < 0)
+    if (chown(path, (uid_t)-1, daemon->group) < 0 || chmod(path, 0710) < 0)
         return dv_fail_errno(err, errno, "--group: %s cannot be given to the group", path);
     daemon->node.has_group = true;
-    daemon->node.group = gid;
+    daemon->node.group = daemon->group;
     return true;
 }

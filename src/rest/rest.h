@@ -419,6 +419,10 @@ DV_CHECKED bool dv_rest_cert_make_client(const struct dv_rest_cert *ca,
                                          const struct dv_rest_cert_request *request,
                                          struct dv_arena *arena, struct dv_rest_cert *cert,
                                          struct dv_err *err);
+/* Checks that the key belongs to the certificate. DV_INVALID_ARGUMENT: a text is not valid, or they
+ * do not belong together. */
+DV_CHECKED bool dv_rest_tls_check_key(dv_str cert, dv_str key, struct dv_err *err);
+DV_CHECKED bool dv_rest_tls_check_ca(dv_str ca, struct dv_err *err);
 /* Finds when the first certificate of a PEM text expires, in wall time. */
 DV_CHECKED bool dv_rest_cert_end(dv_str pem, uint64_t *end_ns, struct dv_err *err);
 /* Prints the SHA-256 of the public key in the first certificate of a PEM text, into the arena:

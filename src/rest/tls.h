@@ -18,11 +18,6 @@ struct dv_rest_tls;
 struct dv_rest_creds *dv_rest_creds_new(const struct dv_rest_tls *tls, struct dv_err *err);
 void dv_rest_creds_unref(struct dv_rest_creds *creds); /* NULL is fine */
 
-/* Checks that the key belongs to the certificate. DV_INVALID_ARGUMENT: a text is not valid, or they
- * do not belong together. */
-DV_CHECKED bool dv_rest_tls_check_key(dv_str cert, dv_str key, struct dv_err *err);
-DV_CHECKED bool dv_rest_tls_check_ca(dv_str ca, struct dv_err *err);
-
 /* What reading and writing return in place of a count. */
 enum {
     DV_REST_AGAIN = -1, /* nothing can be read or written for now */

@@ -157,6 +157,31 @@ def test_a_state_dir_that_cannot_be(make_node, short_dir):
     assert node.state_dir in start_and_fail(node)
 
 
+def test_a_mistyped_option_leaves_nothing_behind(make_node, short_dir):
+    """Whatever can be known before the start is known before anything is made."""
+    node = make_node()
+    node_api = ["--node-listen", "127.0.0.1:0"]
+    no_file = os.path.join(short_dir, "none")
+    for status, said, *options in [
+            (2, "--node-healthz: \"x\"", "--node-healthz", "x"),
+            (1, "--policy: ", "--policy", no_file),
+            (1, "--kubeconfig: ", "--kubeconfig", no_file, "--roles", "node"),
+            (1, "--kubeconfig: ", "--kubeconfig", "/etc/passwd"),
+            (1, "offers: ", "--offer-file", no_file),
+            (1, "has its name already", "--offer", "a=/dev/null", "--offer", "a=/dev/zero"),
+            (1, "--group: there is no group", "--group", "no-such-group"),
+            (1, "the id of this boot: ", "--boot-id-file", no_file),
+            (1, "--node-cert: ", "--node-cert", no_file, "--node-key", no_file, *node_api),
+            (1, "--node-cert: ", "--node-cert", __file__, "--node-key", __file__, *node_api),
+            (1, "--client-ca: ", "--client-ca", no_file, *node_api),
+            (1, "--client-ca: ", "--client-ca", __file__, *node_api)]:
+        node.start(*options, ready=False)
+        assert node.proc.wait(10) == status and said in node.proc.log, node.proc.describe()
+        for made in (node.state_dir, node.runtime_dir,
+                     os.path.join(node.kubelet_dir, "pod-resources")):
+            assert not os.path.exists(made), (options, made)
+
+
 def test_a_disk_that_is_lost_later(disk, make_node, plugins):
     """All that can still be asked is answered; what was acknowledged is there afterwards.
 
