@@ -332,7 +332,7 @@ const struct dv_cli_verb dv_verbs[] = {
      token_help, "data token", dv_cmd_token, DV_PEER_API},
     {"cdi", "list | resolve NAME... | check [FILE...] | inject --bundle DIR [NAME...]",
      "CDI specs, and what they add to containers",
-     cdi_help, "data cdi c uid", dv_cmd_cdi, DV_PEER_NONE},
+     cdi_help, "output cdi c uid", dv_cmd_cdi, DV_PEER_NONE},
     {"run", "[RESOURCE=N...] -- COMMAND [ARGUMENT...]",
      "run a command with devices that are free",
      run_help, "want start", dv_cmd_run, DV_PEER_DAEMON},

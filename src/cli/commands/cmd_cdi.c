@@ -51,29 +51,32 @@ static void warn(const struct dv_cli_specs *specs)
 
 static enum dv_exit list(struct dv_cli *cli, const struct dv_cli_specs *specs)
 {
-    static const char *const headers[] = {"DEVICE", "SPEC", "CONFLICTS WITH"};
+    /* The device's name is wanted whole; of a claim's device it is long, and its spec's longer. */
+    static const char *const headers[] = {"DEVICE", "STATE", "+SPEC", "+CONFLICTS WITH"};
     size_t n;
     const struct dv_cdi_entry **entries = dv_cdi_index_list(specs->index, cli->arena, &n);
     struct dv_json *devices = dv_json_new_array(cli->arena);
     struct dv_table table;
 
     warn(specs);
-    dv_table_init(&table, cli->arena, headers, DV_COUNT(headers));
+    dv_cli_table_init(cli, &table, headers, DV_COUNT(headers));
     for (size_t i = 0; i < n; i++) {
         const struct dv_cdi_entry *entry = entries[i];
 
         dv_json_append(devices, entry_node(entry, cli->arena));
         dv_table_add(&table, dv_cli_plain(entry->device->full_name, cli->arena));
+        dv_table_add(&table, entry->rival ? "conflict" : "usable");
         dv_table_add(&table, dv_cli_plain(entry->spec->path, cli->arena));
         dv_table_add(&table,
                      dv_cli_plain(entry->rival ? entry->rival->path : DV_STR_NONE, cli->arena));
     }
-    if (cli->output != DV_OUTPUT_TABLE)
+    if (!dv_cli_is_table(cli))
         dv_cli_print_json(cli, devices, &style);
-    else if (n > 0)
-        dv_table_print(&table, cli->has_headers);
     else
-        (void)fprintf(stderr, "No devices in the specs of %.*s\n", DV_FMT(cli->cdi_dirs));
+        dv_cli_print_table(cli, &table, 1,
+                           dv_str_to_c(dv_str_printf(cli->arena, "no devices in the specs of %.*s",
+                                                     DV_FMT(cli->cdi_dirs)),
+                                       cli->arena));
     return DV_EXIT_OK;
 }
 
@@ -279,6 +282,8 @@ static const struct action *find_action(const struct dv_cli *cli, struct dv_err 
                       action->word);
     else if (!action->takes_names && cli->n_words > 1)
         (void)dv_fail(err, DV_INVALID_ARGUMENT, "%s takes no words", action->word);
+    else if (action->run != list && dv_cli_is_table(cli) && cli->output != DV_OUTPUT_TABLE)
+        (void)dv_fail(err, DV_INVALID_ARGUMENT, "-o wide and -o name are for list");
     else if (action->takes_bundle != (cli->bundle.n > 0))
         (void)dv_fail(err, DV_INVALID_ARGUMENT, "%s %s --bundle DIR", action->word,
                       action->takes_bundle ? "needs" : "takes no");

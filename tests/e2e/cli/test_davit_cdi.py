@@ -40,13 +40,24 @@ def config_of(folder):
         return json.load(file)
 
 
+def rows(cdi, *words):
+    return [line.split() for line in cdi.ok("cdi", "list", *words).splitlines()]
+
+
 DIRS = ["--cdi-dirs", "a:b:/no/such"]
 
 
 def test_list(cdi, short_dir):
-    assert [line.split() for line in cdi.ok("cdi", "list", *DIRS).splitlines()] == [
-        ["DEVICE", "SPEC", "CONFLICTS", "WITH"],
-        ["vendor.com/gpu=0", "a/vendor.yaml", "-"], ["vendor.com/gpu=1", "a/vendor.yaml", "-"]]
+    assert rows(cdi, *DIRS) == [
+        ["DEVICE", "STATE"], ["vendor.com/gpu=0", "usable"], ["vendor.com/gpu=1", "usable"]]
+    assert rows(cdi, *DIRS, "-o", "wide") == [
+        ["DEVICE", "STATE", "SPEC", "CONFLICTS", "WITH"],
+        ["vendor.com/gpu=0", "usable", "a/vendor.yaml", "-"],
+        ["vendor.com/gpu=1", "usable", "a/vendor.yaml", "-"]]
+    assert cdi.ok("cdi", "list", *DIRS, "-o", "name") == "vendor.com/gpu=0\nvendor.com/gpu=1\n"
+    for other in (["resolve", "vendor.com/gpu=0"], ["check"]):
+        done = cdi.run("cdi", *other, *DIRS, "-o", "wide")
+        assert (done.returncode, done.stdout) == (2, "") and "for list" in done.stderr, done
     put(short_dir, "b/override.yaml", SPEC)
     put(short_dir, "b/notes.txt", "no spec")
     os.mkfifo(os.path.join(short_dir, "b/pipe.json"))
@@ -56,6 +67,8 @@ def test_list(cdi, short_dir):
     put(short_dir, "b/same.yaml", SPEC)
     for row in json.loads(cdi.ok("cdi", "list", *DIRS, "-o", "json")):
         assert {row["spec"], row["conflictsWith"]} == {"b/override.yaml", "b/same.yaml"}
+    assert rows(cdi, *DIRS, "--no-headers") == [
+        ["vendor.com/gpu=0", "conflict"], ["vendor.com/gpu=1", "conflict"]]
     done = cdi.run("cdi", "list", "--cdi-dirs", "/no/such")
     assert (done.returncode, done.stdout) == (0, "") and "/no/such" in done.stderr
 
