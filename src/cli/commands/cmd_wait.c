@@ -29,8 +29,29 @@ struct goal {
     dv_str value; /* empty, with a template: any */
 };
 
+/* "{.a.b}", or as kubectl takes it too, ".a.b" and "a.b"; a "=VALUE" may follow. Without
+ * braces it would be plain text, which every object prints. */
+static bool read_template(dv_str text, struct goal *goal, struct dv_arena *arena,
+                          struct dv_err *err)
+{
+    DV_CLEANUP(dv_buf_fini) struct dv_buf unused = {0};
+    bool has_braces = dv_str_starts_with(text, DV_STR("{"));
+    size_t end = has_braces ? dv_str_find(text, DV_STR("}=")) + 1 : dv_str_find_char(text, '=');
+    dv_str path = dv_str_slice(text, 0, end);
+
+    if (end + 1 == text.n)
+        return dv_fail(err, DV_INVALID_ARGUMENT, "--for %.*s says no value behind =", DV_FMT(text));
+    goal->value = dv_str_slice(text, end + 1, text.n);
+    if (!has_braces && path.n > 0)
+        path = dv_str_printf(arena, "{%s%.*s}", path.p[0] == '.' ? "" : ".", DV_FMT(path));
+    goal->template = path;
+    dv_buf_init(&unused, TEXT_BYTES_MAX);
+    return dv_jsonpath_print(path, dv_json_new_null(arena), arena, &unused, err) ||
+           dv_wrap(err, "--for");
+}
+
 /* "delete", "condition=TYPE[=STATUS]", "jsonpath=TEMPLATE[=VALUE]" */
-static bool read_goal(dv_str text, struct goal *goal, struct dv_err *err)
+static bool read_goal(dv_str text, struct goal *goal, struct dv_arena *arena, struct dv_err *err)
 {
     const dv_str condition = DV_STR("condition=");
     const dv_str jsonpath = DV_STR("jsonpath=");
@@ -45,10 +66,8 @@ static bool read_goal(dv_str text, struct goal *goal, struct dv_err *err)
         if (end < text.n)
             goal->value = dv_str_slice(text, end + 1, text.n);
     } else if (dv_str_starts_with(text, jsonpath)) {
-        text = dv_str_slice(text, jsonpath.n, text.n);
-        end = dv_str_find(text, DV_STR("}="));
-        goal->template = end < text.n ? dv_str_slice(text, 0, end + 1) : text;
-        goal->value = end < text.n ? dv_str_slice(text, end + 2, text.n) : DV_STR("");
+        if (!read_template(dv_str_slice(text, jsonpath.n, text.n), goal, arena, err))
+            return false;
     }
     if (goal->is_gone || goal->condition.n > 0 || goal->template.n > 0)
         return true;
@@ -204,7 +223,7 @@ enum dv_exit dv_cmd_wait(struct dv_cli *cli)
     struct dv_err err;
     enum dv_exit exit;
 
-    if (!read_goal(cli->goal, &goal, &err) || !dv_cli_gather_parse(cli, &targets, &err))
+    if (!read_goal(cli->goal, &goal, cli->arena, &err) || !dv_cli_gather_parse(cli, &targets, &err))
         return dv_cli_complain_usage("wait", "%s", err.msg);
     exit = dv_cli_api_open(cli, &api);
     if (exit != DV_EXIT_OK)

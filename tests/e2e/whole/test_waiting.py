@@ -37,3 +37,16 @@ def test_waiting_for_a_condition_a_value_and_an_end(node, driver):
     done = wait(node, "pod/p1", "--for=condition=Ready")
     assert done.returncode == 1 and "not found" in done.stderr, done
     assert wait(node, "pod/p1", "--for=Ready").returncode == 2
+
+
+def test_paths_without_braces_and_templates_that_are_none(node):
+    api = node.api()
+    api.must("POST", CLASSES, device_class())
+    name = api.must("GET", CLASSES)["items"][0]["metadata"]["name"]
+    for path in (".metadata.name", "metadata.name", "{.metadata.name}"):
+        for goal, status in ((path, 0), (f"{path}={name}", 0), (f"{path}=other", 1)):
+            done = wait(node, "deviceclass", name, "--for", f"jsonpath={goal}", "--timeout", "1")
+            assert done.returncode == status, (goal, done)
+    for goal in ("{.metadata.name", "{.metadata.name}=", ".metadata.name=", "{x}", ""):
+        done = wait(node, "deviceclass", name, "--for", f"jsonpath={goal}", "--timeout", "1")
+        assert done.returncode == 2 and "--for" in done.stderr, (goal, done)
