@@ -44,6 +44,14 @@ void dv_cli_specs_load_files(const dv_str *paths, size_t n_paths, struct dv_aren
     specs->index = dv_cdi_index_new(specs->v, specs->n);
 }
 
+bool dv_cli_specs_resolve(const struct dv_cli_specs *specs, dv_str dirs, const dv_str *names,
+                          size_t n_names, struct dv_arena *arena, struct dv_cdi_edits *edits,
+                          struct dv_err *err)
+{
+    return dv_cdi_resolve(specs->index, names, n_names, arena, edits, err) ||
+           dv_wrap(err, "CDI specs of %.*s", DV_FMT(dirs));
+}
+
 void dv_cli_specs_fini(struct dv_cli_specs *specs)
 {
     dv_cdi_index_free(specs->index);

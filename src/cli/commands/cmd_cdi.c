@@ -87,7 +87,8 @@ static enum dv_exit resolve(struct dv_cli *cli, const struct dv_cli_specs *specs
     struct dv_cdi_edits edits;
     struct dv_err err;
 
-    if (!dv_cdi_resolve(specs->index, cli->words + 1, cli->n_words - 1, cli->arena, &edits, &err))
+    if (!dv_cli_specs_resolve(specs, cli->cdi_dirs, cli->words + 1, cli->n_words - 1, cli->arena,
+                              &edits, &err))
         return dv_cli_complain("%s", err.msg); /* with the specs that were refused */
     if (cli->output == DV_OUTPUT_TABLE)
         cli->output = DV_OUTPUT_YAML; /* edits are no table */
@@ -171,8 +172,8 @@ static bool edit(struct dv_cli *cli, const struct dv_cli_specs *specs, const str
     struct dv_cdi_edits edits;
 
     if (!find_names(cli, config, injection, err) ||
-        !dv_cdi_resolve(specs->index, injection->names, injection->n_names, cli->arena, &edits,
-                        err))
+        !dv_cli_specs_resolve(specs, cli->cdi_dirs, injection->names, injection->n_names,
+                              cli->arena, &edits, err))
         return false;
     *edited =
         dv_oci_apply_options(config, &injection->options, &edits, &dv_cli_machine, cli->arena, err);

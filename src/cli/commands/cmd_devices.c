@@ -141,6 +141,32 @@ static size_t keep_named(const struct dv_cli *cli, const NodeV1__ListDevicesResp
     return n_kept;
 }
 
+static bool has_device(const NodeV1__ListDevicesResponse *list, dv_str id)
+{
+    for (size_t i = 0; i < list->n_resources; i++)
+        for (size_t k = 0; k < list->resources[i]->n_devices; k++)
+            if (dv_str_eq(id, dv_str_from_c(list->resources[i]->devices[k]->id)))
+                return true;
+    for (size_t i = 0; i < list->n_pools; i++)
+        for (size_t k = 0; k < list->pools[i]->n_devices; k++)
+            if (dv_str_eq(id, dv_str_from_c(list->pools[i]->devices[k]->name)))
+                return true;
+    return false;
+}
+
+/* Says which of the devices that the user has named are not there. */
+static enum dv_exit miss_named(const struct dv_cli *cli, const NodeV1__ListDevicesResponse *list)
+{
+    enum dv_exit exit = DV_EXIT_OK;
+
+    for (size_t i = 1; i < cli->n_words; i++)
+        if (!has_device(list, cli->words[i]))
+            exit = dv_cli_complain("%.*s has no device %.*s; davit devices %.*s lists what it has",
+                                   DV_FMT(cli->words[0]), DV_FMT(cli->words[i]),
+                                   DV_FMT(cli->words[0]));
+    return exit;
+}
+
 static void print_devices(struct dv_cli *cli, const void *message)
 {
     static const char *const headers[] = {"RESOURCE", "DEVICE",  "+POOL",  "STATE", "NUMA",
@@ -182,9 +208,7 @@ enum dv_exit dv_cmd_devices(struct dv_cli *cli)
         return dv_cli_complain("no plugin or driver has offered %.*s; davit devices lists what "
                                "there is",
                                DV_FMT(cli->words[0]));
-    if (cli->n_words > 1 && keep_named(cli, list) == 0)
-        return dv_cli_complain("%.*s has no device %.*s; davit devices %.*s lists what it has",
-                               DV_FMT(cli->words[0]), DV_FMT(cli->words[1]), DV_FMT(cli->words[0]));
-    print_devices(cli, list);
-    return DV_EXIT_OK;
+    if (cli->n_words < 2 || keep_named(cli, list) > 0)
+        print_devices(cli, list);
+    return miss_named(cli, list);
 }

@@ -90,7 +90,8 @@ enum dv_exit dv_cli_print_options_as(struct dv_cli *cli,
         names[i] = dv_str_from_c(response->cdi_devices[i]);
     if (grant.n_names > 0)
         ok = dv_cli_specs_load(cli->cdi_dirs, cli->arena, &specs, &err) &&
-             dv_cdi_resolve(specs.index, names, grant.n_names, cli->arena, &edits, &err);
+             dv_cli_specs_resolve(&specs, cli->cdi_dirs, names, grant.n_names, cli->arena, &edits,
+                                  &err);
     if (ok)
         ok = dv_str_eq(cli->as, DV_STR("runc")) ? print_config(cli, &grant, &err)
                                                 : print_words(cli, &grant, &err);

@@ -175,8 +175,9 @@ static bool resolve(struct dv_cli *cli, struct dv_cli_specs *specs, const struct
         return true;
     if (!dv_cli_specs_load(cli->cdi_dirs, cli->arena, specs, err))
         return false;
-    if (!dv_cdi_resolve(specs->index, given->names, given->n_names, cli->arena, edits, err))
-        return dv_wrap(err, "CDI specs of %.*s", DV_FMT(cli->cdi_dirs));
+    if (!dv_cli_specs_resolve(specs, cli->cdi_dirs, given->names, given->n_names, cli->arena, edits,
+                              err))
+        return false;
     given->are_names_found = true;
     for (size_t i = 0; i < given->n_names; i++)
         given->are_names_found &= is_found(specs->index, given->names[i], places);

@@ -47,6 +47,12 @@ def rows(cdi, *words):
 DIRS = ["--cdi-dirs", "a:b:/no/such"]
 
 
+def test_what_no_spec_has_is_told_with_the_folders(cdi):
+    done = cdi.run("cdi", "resolve", "vendor.com/gpu=9", *DIRS)
+    assert (done.returncode, done.stdout) == (1, ""), done
+    assert "davit: CDI specs of a:b:/no/such: CDI device \"vendor.com/gpu=9\"" in done.stderr, done
+
+
 def test_list(cdi, short_dir):
     assert rows(cdi, *DIRS) == [
         ["DEVICE", "STATE"], ["vendor.com/gpu=0", "usable"], ["vendor.com/gpu=1", "usable"]]

@@ -82,6 +82,9 @@ def test_devices(node, gpus):
     assert sorted(row["HELD BY"] for row in listed.values()) == ["-", "-", "default/p:main"]
     listed[held_id]["SINCE"] = ANY  # time goes on
     assert {row["DEVICE"]: row for row in table(node.davit("devices", GPU).stdout)} == listed
+    some = node.davit("devices", GPU, "g1", "g8", "g9", "-o", "name")
+    assert (some.returncode, some.stdout) == (1, f"{GPU}/g1\n"), some
+    assert f"{GPU} has no device g8" in some.stderr and "no device g9" in some.stderr, some
     bare = rows(node.davit("devices", "--no-headers").stdout)
     assert [row[:4] for row in bare] == [row[:4] for row in rows(done.stdout)[1:]]
 
