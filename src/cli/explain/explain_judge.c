@@ -55,6 +55,8 @@ static void measure(const struct dv_explanation *explanation, struct dv_cli_verd
 
         if (!request->is_stuck)
             continue;
+        if (request->n_devices > 0)
+            verdict->nearest = DV_WHY_FITS; /* all would do, and are too few */
         verdict->n_passed = i;
         verdict->n_lacking =
             request->n_wanted > request->n_fitting ? request->n_wanted - request->n_fitting : 0;
@@ -91,7 +93,7 @@ static int by_nearness(const void *a, const void *b)
         return left->nearest < right->nearest ? -1 : 1;
     if (left->n_lacking != right->n_lacking)
         return left->n_lacking < right->n_lacking ? -1 : 1;
-    return dv_str_cmp(left->node->name, right->node->name);
+    return dv_str_natural_cmp(left->node->name, right->node->name);
 }
 
 struct dv_cli_verdicts dv_cli_judge_all(const struct dv_cli_explain *explain)

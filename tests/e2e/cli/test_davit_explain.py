@@ -355,7 +355,22 @@ def test_all_that_waits_nearest_first_and_alike_in_one_line(offline):
     shown = offline.run("explain", "claim", "train-0", "-n", "ml", "-f", "-", stdin=text).stdout
     nodes = shown.split("\n\n")[1].splitlines()
     assert [line.split("   ")[0] for line in nodes[1:]] == [
-        "n1000 and 790 like it", "n1 and 208 like it"]
+        "n210 and 790 like it", "n1 and 208 like it"]
+
+
+def test_a_node_whose_devices_all_would_do_is_the_nearest(offline):
+    """Too few of them are nearer than one of them taken, in all that is told."""
+    big = gpu_claim("big", 3)
+    del big["spec"]["devices"]["constraints"]
+    text = fleet(big, waiting_pod("p", resourceClaims=[{"name": "x", "resourceClaimName": "big"}]),
+                 n_nodes=12, n_allocated=11)
+    shown = offline.run("explain", "-f", "-", stdin=text).stdout
+    assert "gpus: 3 wanted, 2 looked at, 2 fit (on n12); no other of 12 nodes is as near" in shown, shown
+    shown = offline.run("explain", "pod", "p", "-n", "ml", "-f", "-", stdin=text).stdout
+    nodes = shown.split("\n\n")[1].splitlines()
+    assert [line.split("   ")[0] for line in nodes[1:]] == ["n12", "n1 and 10 like it"], shown
+    shown = offline.run("explain", "--all-pending", "-f", "-", "--no-headers", stdin=text).stdout
+    assert shown.split()[:6] == ["ml", "p", "0", "of", "12", "n12"], shown
 
 
 @pytest.mark.parametrize("pod, why", [
