@@ -111,7 +111,7 @@ static enum dv_exit explain_waits(struct dv_cli *cli, struct dv_cli_world *world
     struct dv_cli_waits waits;
     bool ok;
 
-    dv_cli_waits_find(world, &waits);
+    dv_cli_waits_find(world, cli->namespace, &waits);
     question->is_settled = false; /* others may come */
     ok = doc ? dv_cli_waits_data(&waits, cli->arena, doc)
              : dv_cli_waits_print(&waits, cli->arena, buf);
@@ -166,6 +166,12 @@ static bool is_waiting(const struct dv_api_pod *pod)
            !pod->metadata.deletion_timestamp.is_set && !dv_pod_is_terminal(pod);
 }
 
+/* Of all that wait those of one namespace, if the user has named one. */
+static bool is_wanted(const struct dv_cli *cli, const struct dv_api_object_meta *meta)
+{
+    return cli->namespace.n == 0 || dv_str_eq(meta->namespace, cli->namespace);
+}
+
 static void add_line(struct dv_cli *cli, const struct dv_cli_explain *explain,
                      const struct dv_api_pod *pod, struct dv_table *table, bool *all_ok)
 {
@@ -205,7 +211,7 @@ static enum dv_exit explain_all(struct dv_cli *cli, struct dv_cli_world *world,
             .subject = &subject, .inventory = inventory, .nodes = &nodes, .arena = cli->arena};
         struct dv_json *one;
 
-        if (!is_waiting(pod))
+        if (!is_waiting(pod) || !is_wanted(cli, &pod->metadata))
             continue;
         n++;
         ok = dv_cli_explain_subject_find(world, DV_KIND_POD, pod->metadata.namespace,

@@ -396,21 +396,26 @@ static int by_nearness(const void *a, const void *b)
     return dv_str_natural_cmp(x->subject, y->subject);
 }
 
-void dv_cli_waits_find(struct dv_cli_world *world, struct dv_cli_waits *waits)
+static bool is_in(const struct dv_api_object_meta *meta, dv_str namespace)
+{
+    return namespace.n == 0 || dv_str_eq(meta->namespace, namespace);
+}
+
+void dv_cli_waits_find(struct dv_cli_world *world, dv_str namespace, struct dv_cli_waits *waits)
 {
     const struct dv_cli_things *pods = &world->of[DV_KIND_POD];
     const struct dv_cli_things *claims = &world->of[DV_KIND_CLAIM];
     struct dv_cli_wait wait;
     struct finding f;
 
-    *waits = (struct dv_cli_waits){.n_claims = claims->n};
+    *waits = (struct dv_cli_waits){0};
     begin(&f, world);
     f.waits = waits;
     for (size_t i = 0; i < pods->n; i++) {
         const struct dv_api_pod *pod = pods->v[i]->value;
         size_t n_claims;
 
-        if (!look_at_pod(&f, pod, true, &wait))
+        if (!is_in(&pod->metadata, namespace) || !look_at_pod(&f, pod, true, &wait))
             continue;
         n_claims = use_claims(&f, pod);
         waits->n_pods += n_claims == 0;
@@ -419,6 +424,9 @@ void dv_cli_waits_find(struct dv_cli_world *world, struct dv_cli_waits *waits)
     for (size_t i = 0; i < claims->n; i++) {
         const struct dv_api_resource_claim *claim = claims->v[i]->value;
 
+        if (!is_in(&claim->metadata, namespace))
+            continue;
+        waits->n_claims++;
         if (claim->status.allocation)
             continue;
         waits->n_waiting++;
@@ -500,6 +508,7 @@ bool dv_cli_waits_data(const struct dv_cli_waits *waits, struct dv_arena *arena,
     }
     dv_json_set(*doc, DV_STR("claims"), dv_json_new_u64(waits->n_claims, arena), arena);
     dv_json_set(*doc, DV_STR("waiting"), dv_json_new_u64(waits->n_waiting, arena), arena);
+    dv_json_set(*doc, DV_STR("otherPods"), dv_json_new_u64(waits->n_pods, arena), arena);
     dv_json_set(*doc, DV_STR("waits"), list, arena);
     return are_all_ok(waits);
 }

@@ -32,8 +32,8 @@ struct dv_cli_waits {
     size_t n_pods;    /* that wait for something else than claims */
 };
 
-/* Finds out about all; in the world's arena. */
-void dv_cli_waits_find(struct dv_cli_world *world, struct dv_cli_waits *waits);
+/* Finds out about all of the namespace; of all when it is empty. In the world's arena. */
+void dv_cli_waits_find(struct dv_cli_world *world, dv_str namespace, struct dv_cli_waits *waits);
 /* What one pod waits for, claims aside. False: nothing. */
 bool dv_cli_waits_of_pod(struct dv_cli_world *world, const struct dv_api_pod *pod,
                          struct dv_cli_wait *wait);

@@ -415,6 +415,26 @@ def test_a_node_without_a_status_silences_no_other(offline):
     assert done.returncode == 3 and "pod wants cpu: 64" in done.stdout, done
 
 
+def test_all_that_waits_of_one_namespace(offline):
+    other = waiting_pod("p", {"cpu": "64"})
+    other["metadata"]["namespace"] = "web"
+    text = fleet(gpu_claim("train", 2), other, waiting_pod("p", {"a.io/b": "1"}),
+                 waiting_pod("q", resourceClaims=[{"name": "x", "resourceClaimName": "train"}]),
+                 n_nodes=2, n_allocated=1)
+    shown = offline.run("explain", "-f", "-", "-n", "web", stdin=text).stdout
+    assert shown == ("0 of 0 claims wait, 1 pod waits for something else\n"
+                     "web/p   pod wants cpu: 64, most on a node is 16 (n1)\n")
+    shown = offline.run("explain", "-f", "-", "-n", "ml", stdin=text).stdout
+    assert shown.startswith("1 of 2 claims wait, 1 pod waits for something else\n"), shown
+    assert "web/" not in shown and "ml/q" in shown and "ml/p" in shown, shown
+    doc = json.loads(offline.run("explain", "-f", "-", "-o", "json", stdin=text).stdout)
+    assert (doc["claims"], doc["waiting"], doc["otherPods"], len(doc["waits"])) == (2, 1, 2, 3)
+    assert offline.ok("explain", "-f", "-", "-n", "none", stdin=text) == "nothing waits\n"
+    assert "q" in offline.run("explain", "--all-pending", "-f", "-", stdin=text).stdout
+    assert offline.ok("explain", "--all-pending", "-f", "-", "-n", "web",
+                      stdin=text) == "no pod waits for its claims\n"
+
+
 def test_what_waits_for_nothing(offline):
     text = fleet(waiting_pod("q", {"cpu": "1"}, {"phase": "Running"}, nodeName="n1"), n_nodes=2,
                  n_allocated=1)
