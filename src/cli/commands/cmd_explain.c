@@ -98,8 +98,12 @@ static dv_str tell_pod(struct dv_cli *cli, struct dv_cli_world *world,
             *exit = DV_EXIT_OK;
         return end;
     }
-    if (!dv_cli_waits_of_pod(world, pod, &wait) || wait.is_ok)
+    if (!dv_cli_waits_of_pod(world, pod, &wait))
         return DV_STR_NONE;
+    if (wait.is_ok && pod->spec.n_resource_claims > 0)
+        return DV_STR_NONE; /* then its claims say more */
+    if (wait.is_ok)
+        *exit = DV_EXIT_OK;
     return dv_str_printf(cli->arena, "waits: %.*s", DV_FMT(wait.why));
 }
 

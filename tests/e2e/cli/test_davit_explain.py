@@ -444,6 +444,8 @@ def test_what_waits_for_nothing(offline):
     shown = offline.ok("explain", "-f", "-", stdin=text)
     assert "ml/p   fits now: no scheduler has seen it yet" in shown, shown
     assert "ml/c   no pod uses it" in shown, shown
+    assert offline.ok("explain", "pod", "p", "-n", "ml", "-f", "-",
+                      stdin=text) == "pod ml/p waits: fits now: no scheduler has seen it yet\n"
 
 
 def test_tainted_nodes_are_told_once(offline):
