@@ -186,7 +186,9 @@ static void add_line(struct dv_cli *cli, const struct dv_cli_explain *explain,
     dv_table_add(table, dv_cli_plain(pod->metadata.namespace, cli->arena));
     dv_table_add(table, dv_cli_plain(pod->metadata.name, cli->arena));
     dv_table_add(table,
-                 dv_str_to_c(dv_str_printf(cli->arena, "%zu of %zu", line.n_fitting, line.n_nodes),
+                 dv_str_to_c(dv_str_printf(cli->arena, "%.*s of %.*s",
+                                           DV_FMT(dv_cli_thousands(line.n_fitting, cli->arena)),
+                                           DV_FMT(dv_cli_thousands(line.n_nodes, cli->arena))),
                              cli->arena));
     dv_table_add(table, dv_cli_plain(line.nearest, cli->arena));
     dv_table_add(table, dv_cli_plain(line.why, cli->arena));

@@ -17,6 +17,14 @@
 /* As many nodes of which the same is to be said are one line. */
 #define ALIKE_MIN 3u
 
+/* "1000" as "1,000". */
+dv_str dv_cli_thousands(size_t n, struct dv_arena *arena)
+{
+    return n < 1000 ? dv_str_printf(arena, "%zu", n)
+                    : dv_str_printf(arena, "%.*s,%03zu", DV_FMT(dv_cli_thousands(n / 1000, arena)),
+                                    n % 1000);
+}
+
 static const char *plain(const struct dv_cli_explain *explain, dv_str text)
 {
     return dv_cli_plain(text, explain->arena);
@@ -171,8 +179,9 @@ static size_t count_alike(const struct dv_cli_verdicts *verdicts, size_t from)
 static const char *group_name(const struct dv_cli_explain *explain,
                               const struct dv_cli_verdict *verdict, size_t n_alike)
 {
-    return plain(explain, dv_str_printf(explain->arena, "%.*s and %zu like it",
-                                        DV_FMT(verdict->node->name), n_alike - 1));
+    return plain(explain,
+                 dv_str_printf(explain->arena, "%.*s and %.*s like it", DV_FMT(verdict->node->name),
+                               DV_FMT(dv_cli_thousands(n_alike - 1, explain->arena))));
 }
 
 static void print_nodes(const struct dv_cli_explain *explain,
@@ -196,7 +205,8 @@ static void print_nodes(const struct dv_cli_explain *explain,
     }
     dv_table_print_to(&table, explain->has_headers, 0, buf);
     if (n < verdicts->n)
-        dv_buf_printf(buf, "and %zu more, which --all shows\n", verdicts->n - n);
+        dv_buf_printf(buf, "and %.*s more, which --all shows\n",
+                      DV_FMT(dv_cli_thousands(verdicts->n - n, explain->arena)));
 }
 
 static void print_verdicts(const struct dv_cli_explain *explain,
@@ -209,10 +219,12 @@ static void print_verdicts(const struct dv_cli_explain *explain,
         dv_buf_printf(buf, "%s %s be allocated on %s\n\n", what, fits ? "can" : "cannot",
                       plain(explain, verdicts->v[0].node->name));
     else if (fits)
-        dv_buf_printf(buf, "%s can be allocated on %zu of %zu nodes\n\n", what, verdicts->n_fitting,
-                      verdicts->n);
+        dv_buf_printf(buf, "%s can be allocated on %.*s of %.*s nodes\n\n", what,
+                      DV_FMT(dv_cli_thousands(verdicts->n_fitting, explain->arena)),
+                      DV_FMT(dv_cli_thousands(verdicts->n, explain->arena)));
     else
-        dv_buf_printf(buf, "%s cannot be allocated on any of %zu nodes\n\n", what, verdicts->n);
+        dv_buf_printf(buf, "%s cannot be allocated on any of %.*s nodes\n\n", what,
+                      DV_FMT(dv_cli_thousands(verdicts->n, explain->arena)));
     print_nodes(explain, verdicts, buf);
     for (size_t i = 0; i < verdicts->n && (i == 0 || explain->is_all); i++)
         print_node(explain, &verdicts->v[i], buf);

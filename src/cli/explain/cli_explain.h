@@ -59,6 +59,9 @@ bool dv_cli_explain_print(const struct dv_cli_explain *explain, struct dv_buf *b
 /* Makes the explanation as data, with all nodes and devices. */
 bool dv_cli_explain_data(const struct dv_cli_explain *explain, struct dv_json **doc);
 
+/* "1,000", in the arena. */
+dv_str dv_cli_thousands(size_t n, struct dv_arena *arena);
+
 /* One line about a pod that waits. */
 struct dv_cli_line {
     size_t n_nodes;

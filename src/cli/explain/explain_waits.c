@@ -56,14 +56,6 @@ struct finding {
 
 /* ---- devices ---- */
 
-/* "1000" as "1,000". */
-static dv_str thousands(size_t n, struct dv_arena *arena)
-{
-    return n < 1000
-               ? dv_str_printf(arena, "%zu", n)
-               : dv_str_printf(arena, "%.*s,%03zu", DV_FMT(thousands(n / 1000, arena)), n % 1000);
-}
-
 /* What the nodes say about claims. */
 struct survey {
     size_t n_nodes;
@@ -114,7 +106,7 @@ static void look_at_node(struct finding *f, const struct dv_cli_claims *claims,
 /* Adds how many of the nodes the sentence is true of. */
 static dv_str add_nodes(dv_str why, size_t n_as_near, size_t n_nodes, struct dv_arena *arena)
 {
-    dv_str all = thousands(n_nodes, arena);
+    dv_str all = dv_cli_thousands(n_nodes, arena);
 
     if (n_nodes < 2)
         return why;
@@ -124,7 +116,7 @@ static dv_str add_nodes(dv_str why, size_t n_as_near, size_t n_nodes, struct dv_
         return dv_str_printf(arena, "%.*s; no other of %.*s nodes is as near", DV_FMT(why),
                              DV_FMT(all));
     return dv_str_printf(arena, "%.*s; %.*s of %.*s nodes are as near", DV_FMT(why),
-                         DV_FMT(thousands(n_as_near, arena)), DV_FMT(all));
+                         DV_FMT(dv_cli_thousands(n_as_near, arena)), DV_FMT(all));
 }
 
 /* The sentence about devices: what the scheduler says in events, and how many nodes are so. */
@@ -472,9 +464,12 @@ bool dv_cli_waits_print(const struct dv_cli_waits *waits, struct dv_arena *arena
         dv_buf_add_char(buf, '\n');
         return true;
     }
-    dv_buf_printf(buf, "%zu of %zu claims wait", waits->n_waiting, waits->n_claims);
+    dv_buf_printf(buf, "%.*s of %.*s claims wait",
+                  DV_FMT(dv_cli_thousands(waits->n_waiting, arena)),
+                  DV_FMT(dv_cli_thousands(waits->n_claims, arena)));
     if (waits->n_pods > 0)
-        dv_buf_printf(buf, ", %zu pod%s for something else", waits->n_pods,
+        dv_buf_printf(buf, ", %.*s pod%s for something else",
+                      DV_FMT(dv_cli_thousands(waits->n_pods, arena)),
                       waits->n_pods == 1 ? " waits" : "s wait");
     dv_buf_add_char(buf, '\n');
     for (size_t i = 0; i < waits->n; i++)
@@ -485,7 +480,8 @@ bool dv_cli_waits_print(const struct dv_cli_waits *waits, struct dv_arena *arena
         dv_buf_printf(buf, "%-*s   %s", (int)width, dv_cli_plain(wait->subject, arena),
                       dv_cli_plain(wait->why, arena));
         if (wait->n_others > 0)
-            dv_buf_printf(buf, " (and %.*s alike)", DV_FMT(thousands(wait->n_others, arena)));
+            dv_buf_printf(buf, " (and %.*s alike)",
+                          DV_FMT(dv_cli_thousands(wait->n_others, arena)));
         dv_buf_add_char(buf, '\n');
     }
     return are_all_ok(waits);

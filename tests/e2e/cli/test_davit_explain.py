@@ -353,6 +353,7 @@ def test_all_that_waits_nearest_first_and_alike_in_one_line(offline):
     assert (doc["claims"], doc["waiting"], doc["waits"][0]["alike"]) == (212, 3, 2)
     # A thousand nodes of which the same is to be said are a line each kind.
     shown = offline.run("explain", "claim", "train-0", "-n", "ml", "-f", "-", stdin=text).stdout
+    assert "cannot be allocated on any of 1,000 nodes\n" in shown, shown
     nodes = shown.split("\n\n")[1].splitlines()
     assert [line.split("   ")[0] for line in nodes[1:]] == [
         "n210 and 790 like it", "n1 and 208 like it"]
