@@ -201,6 +201,9 @@ struct dv_why_device {
     dv_str brief;  /* in fewer words, without names of claims; empty: `text` is that */
 };
 
+/* Whether it would do, or is what the request was given. */
+bool dv_why_is_fitting(const struct dv_why_device *device);
+
 /* One request, or one alternative of it. */
 struct dv_why_request {
     dv_str claim;   /* "namespace/name" */

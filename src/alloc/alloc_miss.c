@@ -23,8 +23,7 @@
  * selectors. */
 #define COST_WHY 50u
 
-/* Whether it would do, or is what the request was given. */
-static bool is_fitting(const struct dv_why_device *device)
+bool dv_why_is_fitting(const struct dv_why_device *device)
 {
     return device->why == DV_WHY_FITS || (device->why == DV_WHY_TAKEN_HERE && device->brief.n == 0);
 }
@@ -83,7 +82,7 @@ static void read_request(const struct dv_alloc_search *search, const struct dv_w
     size_t n_fitting = 0;
 
     for (size_t i = 0; i < request->n_devices; i++) {
-        if (is_fitting(&request->devices[i]))
+        if (dv_why_is_fitting(&request->devices[i]))
             n_fitting++;
         else if (!nearest)
             nearest = &request->devices[i];

@@ -47,25 +47,31 @@ void dv_cli_judge(const struct dv_cli_explain *explain, const struct dv_alloc_no
                      explain->subject->pending.n, &options, arena, explanation);
 }
 
+/* Measures as the sentence in events does, so that both name the same node. */
+static void measure_request(const struct dv_why_request *request, struct dv_cli_verdict *verdict)
+{
+    const struct dv_why_device *nearest = NULL;
+    uint64_t n_fitting = 0;
+
+    for (size_t i = 0; i < request->n_devices; i++) {
+        if (dv_why_is_fitting(&request->devices[i]))
+            n_fitting++;
+        else if (!nearest)
+            nearest = &request->devices[i];
+    }
+    verdict->n_lacking = request->n_wanted - dv_u64_min(request->n_wanted, n_fitting);
+    if (request->n_devices > 0) /* all may do, and be too few */
+        verdict->nearest = nearest ? nearest->why : DV_WHY_FITS;
+}
+
 static void measure(const struct dv_explanation *explanation, struct dv_cli_verdict *verdict)
 {
     verdict->nearest = DV_WHY_POOL_RIVAL;
     for (size_t i = 0; i < explanation->n_requests; i++) {
-        const struct dv_why_request *request = &explanation->requests[i];
-
-        if (!request->is_stuck)
+        if (!explanation->requests[i].is_stuck)
             continue;
-        if (request->n_devices > 0)
-            verdict->nearest = DV_WHY_FITS; /* all would do, and are too few */
         verdict->n_passed = i;
-        verdict->n_lacking =
-            request->n_wanted > request->n_fitting ? request->n_wanted - request->n_fitting : 0;
-        for (size_t k = 0; k < request->n_devices; k++)
-            if (request->devices[k].why != DV_WHY_FITS &&
-                request->devices[k].why != DV_WHY_TAKEN_HERE) {
-                verdict->nearest = request->devices[k].why;
-                break;
-            }
+        measure_request(&explanation->requests[i], verdict);
         return;
     }
 }

@@ -370,6 +370,16 @@ def test_a_node_whose_devices_all_would_do_is_the_nearest(offline):
     shown = offline.run("explain", "pod", "p", "-n", "ml", "-f", "-", stdin=text).stdout
     nodes = shown.split("\n\n")[1].splitlines()
     assert [line.split("   ")[0] for line in nodes[1:]] == ["n12", "n1 and 10 like it"], shown
+    held = [gpu_claim(f"more-{i}", on=f"n{i}") for i in range(6, 10)]
+    for claim in held:  # both devices of n6 to n9, so that the others have the most left
+        claim["status"]["allocation"]["devices"]["results"][0]["device"] = "gpu-1"
+    mixed = fleet(*held, big, waiting_pod("p", resourceClaims=[{"name": "x", "resourceClaimName": "big"}]),
+                  n_nodes=11, n_allocated=11)
+    shown = offline.run("explain", "pod", "p", "-n", "ml", "-f", "-", stdin=mixed).stdout
+    nodes = shown.split("\n\n")[1].splitlines()
+    assert [line.split("   ")[0] for line in nodes[1:]] == ["n1 and 6 like it", "n6 and 3 like it"], shown
+    shown = offline.run("explain", "-f", "-", stdin=mixed).stdout
+    assert "(gpu-0 on n1); 7 of 11 nodes are as near" in shown, shown
     shown = offline.run("explain", "--all-pending", "-f", "-", "--no-headers", stdin=text).stdout
     assert shown.split()[:6] == ["ml", "p", "0", "of", "12", "n12"], shown
 
