@@ -170,8 +170,7 @@ static size_t count_alike(const struct dv_cli_verdicts *verdicts, size_t from)
     const struct dv_cli_verdict *first = &verdicts->v[from];
     size_t n = 1;
 
-    while (from + n < verdicts->n && verdicts->v[from + n].outcome == first->outcome &&
-           dv_str_eq(verdicts->v[from + n].summary, first->summary))
+    while (from + n < verdicts->n && verdicts->v[from + n].group == first->group)
         n++;
     return n;
 }

@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "base/defs.h"
 #include "base/err.h"
+#include "base/map.h"
 #include "base/num.h"
 #include "cli/explain/cli_explain.h"
 #include "cli/explain/world.h"
@@ -102,6 +103,35 @@ static int by_nearness(const void *a, const void *b)
     return dv_str_natural_cmp(left->node->name, right->node->name);
 }
 
+static int by_group(const void *a, const void *b)
+{
+    const struct dv_cli_verdict *left = a;
+    const struct dv_cli_verdict *right = b;
+
+    if (left->group != right->group)
+        return left->group < right->group ? -1 : 1;
+    return by_nearness(a, b);
+}
+
+/* Moves those that say the same together, to the first of them: nodes that are equally near are
+ * ordered by name, and one that differs may be between them. */
+static void group(struct dv_cli_verdicts *verdicts)
+{
+    struct dv_map first;
+
+    dv_map_init(&first);
+    for (size_t i = 0; i < verdicts->n; i++) {
+        struct dv_cli_verdict *verdict = &verdicts->v[i];
+        const struct dv_cli_verdict *known = dv_map_get(&first, verdict->summary);
+
+        verdict->group = known ? known->group : i;
+        if (!known)
+            (void)dv_map_set(&first, verdict->summary, verdict);
+    }
+    dv_map_fini(&first);
+    qsort(verdicts->v, verdicts->n, sizeof(struct dv_cli_verdict), by_group);
+}
+
 struct dv_cli_verdicts dv_cli_judge_all(const struct dv_cli_explain *explain)
 {
     const struct dv_cli_nodes *nodes = explain->nodes;
@@ -127,8 +157,10 @@ struct dv_cli_verdicts dv_cli_judge_all(const struct dv_cli_explain *explain)
         measure(&explanation, verdict);
         verdicts.n_fitting += explanation.outcome == DV_ALLOC_DONE;
     }
-    if (verdicts.n > 0)
+    if (verdicts.n > 0) {
         qsort(verdicts.v, verdicts.n, sizeof(struct dv_cli_verdict), by_nearness);
+        group(&verdicts);
+    }
     return verdicts;
 }
 

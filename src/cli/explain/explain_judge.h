@@ -26,10 +26,11 @@ struct dv_cli_verdict {
     size_t n_passed; /* requests that the search came past */
     uint64_t n_lacking;
     enum dv_why nearest; /* of the devices that do not fit */
+    size_t group;        /* the same for all of which the same is to be said */
 };
 
 struct dv_cli_verdicts {
-    struct dv_cli_verdict *v; /* the best first */
+    struct dv_cli_verdict *v; /* the best first, and behind each those that are like it */
     size_t n;
     size_t n_fitting;
 };

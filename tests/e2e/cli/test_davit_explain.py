@@ -359,6 +359,23 @@ def test_all_that_waits_nearest_first_and_alike_in_one_line(offline):
         "n210 and 790 like it", "n1 and 208 like it"]
 
 
+def test_nodes_that_are_alike_are_a_line_wherever_they_are(offline):
+    """Equally near, but each third has one more device that is taken."""
+    big = gpu_claim("big", 3)
+    del big["spec"]["devices"]["constraints"]
+    odd = [f"n{i}" for i in range(3, 13, 3)]
+    held = [gpu_claim(f"more-{name}", on=name) for name in odd]
+    for claim in held:
+        claim["status"]["allocation"]["devices"]["results"][0]["device"] = "gpu-2"
+    text = fleet(big, *held, n_nodes=12, n_allocated=12)
+    doc = json.loads(text)
+    doc["items"] = [gpus(item["spec"]["nodeName"], 3) if item["metadata"]["name"][:-4] in odd
+                    and item["kind"] == "ResourceSlice" else item for item in doc["items"]]
+    shown = offline.run("explain", "claim", "big", "-n", "ml", "-f", "-", stdin=json.dumps(doc)).stdout
+    nodes = shown.split("\n\n")[1].splitlines()
+    assert [line.split("   ")[0] for line in nodes[1:]] == ["n1 and 7 like it", "n3 and 3 like it"], shown
+
+
 def test_a_node_whose_devices_all_would_do_is_the_nearest(offline):
     """Too few of them are nearer than one of them taken, in all that is told."""
     big = gpu_claim("big", 3)
