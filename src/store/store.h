@@ -179,6 +179,8 @@ void dv_store_copy(struct dv_store *store, struct dv_store_copy *copy);
 /* Checks that a file that nobody uses is a whole store of this or an older version. Blocks, for as
  * long as reading it takes. */
 DV_CHECKED bool dv_store_check_file(const char *path, struct dv_err *err);
+/* Whether the file begins as a copy does, which can be asked before anything is made. Blocks. */
+DV_CHECKED bool dv_store_is_copy(const char *path, struct dv_err *err);
 
 /* Lets a copy of the file `from` take the place of the store at `path`, whole or not at all. Files
  * that are there are kept, under the name *former, in `arena`; empty: there were none. Blocks.

@@ -3,9 +3,11 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/defs.h"
 #include "base/err.h"
 #include "base/str.h"
 #include "store/db.h"
@@ -26,6 +28,23 @@ static bool write_all(int fd, const char *bytes, size_t n)
         bytes += written;
         n -= (size_t)written;
     }
+    return true;
+}
+
+bool dv_store_is_copy(const char *path, struct dv_err *err)
+{
+    static const char magic[] = "SQLite format 3"; /* with its NUL */
+    DV_CLEANUP(dv_close_fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
+    char begin[sizeof(magic)];
+    ssize_t n;
+
+    if (fd < 0)
+        return dv_fail_errno(err, errno, "open %s", path);
+    n = read(fd, begin, sizeof(begin));
+    if (n < 0)
+        return dv_fail_errno(err, errno, "read %s", path);
+    if (n != sizeof(begin) || memcmp(begin, magic, sizeof(magic)) != 0)
+        return dv_fail(err, DV_INVALID_ARGUMENT, "%s is no copy of a state", path);
     return true;
 }
 
@@ -66,6 +85,18 @@ static bool set_note(const char *path, const char *set_aside, struct dv_err *err
     return is_ok;
 }
 
+/* Takes the copy away with what SQLite has put beside it, which it leaves when it cannot go on. */
+static void drop_copy(const struct dv_store_files *files)
+{
+    static const char *const suffixes[] = {"", "-wal", "-shm", "-journal"};
+    char path[PATH_MAX];
+
+    for (size_t i = 0; i < DV_COUNT(suffixes); i++) {
+        (void)snprintf(path, sizeof(path), "%s%s", files->tmp, suffixes[i]);
+        (void)unlink(path); /* gone is what we want */
+    }
+}
+
 /* What is wrong with the copy was wrong before: the file that was given is named. */
 static bool check_copy(const char *from, const char *copy, struct dv_err *err)
 {
@@ -82,7 +113,7 @@ static bool restore(const struct dv_store_files *files, const char *from, const 
     if (copy_bytes(from, files->tmp, arena, err) && check_copy(from, files->tmp, err) &&
         set_note(files->tmp, former, err))
         return dv_store_files_take_tmp(files, former, err) && set_note(files->path, NULL, err);
-    (void)unlink(files->tmp); /* the copy alone: nothing else was changed yet */
+    drop_copy(files); /* nothing else was changed yet */
     return false;
 }
 

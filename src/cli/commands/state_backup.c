@@ -117,6 +117,8 @@ enum dv_exit dv_state_restore(struct dv_cli *cli, const char *path)
     dv_str former;
     struct dv_err err;
 
+    if (!dv_store_is_copy(path, &err)) /* before there is a directory for it */
+        return dv_cli_complain("%s", err.msg);
     if (mkdir(dir, 0700) < 0 && errno != EEXIST)
         return complain_errno(errno, "make", dir);
     if (!dv_store_restore(state, path, cli->arena, &former, &err))

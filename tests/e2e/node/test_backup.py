@@ -86,15 +86,23 @@ def test_a_bad_backup_is_refused_and_changes_nothing(node, plugins, tmp_path):
     assert node.davit("state", "backup", str(good)).returncode == 0
     bad = tmp_path / "bad.db"
     shutil.copy(good, bad)
+    cut = tmp_path / "cut.db"
+    cut.write_bytes(good.read_bytes()[:5000])
     with open(bad, "r+b") as file:
         file.seek(8192)
         file.write(b"\xff" * 8192)
     text = tmp_path / "text.db"
     text.write_text("no database")
     assert node.stop() == 0
-    for path in (bad, text, tmp_path / "absent.db"):
+    before = sorted(os.listdir(node.state_dir))
+    new = tmp_path / "new"
+    for path in (text, tmp_path / "absent.db"):
+        assert node.davit("state", "restore", str(path), "--state-dir", str(new)).returncode == 1
+        assert not new.exists()
+    for path in (bad, cut, text, tmp_path / "absent.db"):
         answer = node.davit("state", "restore", str(path), "--state-dir", node.state_dir)
         assert answer.returncode == 1 and str(path) in answer.stderr, answer
+        assert sorted(os.listdir(node.state_dir)) == before
     node.start()
     assert holders(node) == kept
 
