@@ -420,6 +420,9 @@ bool dv_pods_next(const struct dv_pods *pods, size_t *at, struct dv_pod_view *vi
 bool dv_pods_find(const struct dv_pods *pods, const struct dv_pod_ref *ref,
                   struct dv_pod_view *view);
 size_t dv_pods_count(const struct dv_pods *pods);
+/* Since when it has what it has, in unix time: unlike its state, that does not change with every
+ * try to release it. */
+uint64_t dv_pod_held_since_ms(const struct dv_pod_view *view);
 
 /* Counts for metrics. Admissions of what is no pod, or is being admitted already, do not count. */
 const struct dv_topology_counts *dv_pods_topology_counts(const struct dv_pods *pods);

@@ -195,6 +195,12 @@ static struct dv_pod_view view_of(const struct dv_pod *pod)
     };
 }
 
+uint64_t dv_pod_held_since_ms(const struct dv_pod_view *view)
+{
+    /* a pod of an older state has no such time */
+    return view->spec->since_ms > 0 ? view->spec->since_ms : view->since_wall_ns / DV_NS_PER_MS;
+}
+
 bool dv_pods_next(const struct dv_pods *pods, size_t *at, struct dv_pod_view *view)
 {
     const struct dv_map_entry *entry = dv_map_next(&pods->by_uid, at);

@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/defs.h"
 #include "device/device.h"
 #include "device/device_manager.h"
@@ -115,6 +116,25 @@ static void live(struct host *host)
         assert_int_equal(host_release(host, &asked, "p1"), DV_OK);
     host_check(host, "");
     assert_free(host, 4);
+}
+
+static void a_release_that_fails_does_not_change_since_when_devices_are_held(void **state)
+{
+    const struct dv_pod_ref ref = {.name = DV_STR("p0")};
+    struct host *host = *state;
+    struct dv_pod_view view;
+    struct asked asked;
+    uint64_t since_ms;
+
+    assert_int_equal(host_admit(host, &asked, "p0", "1"), DV_OK);
+    assert_true(dv_pods_find(host->pods, &ref, &view));
+    since_ms = dv_pod_held_since_ms(&view);
+    rig_advance(&host->rig, RETRY_MS);
+    host->faults = (struct test_store_faults){.n_until = 1, .code = DV_RESOURCE_EXHAUSTED};
+    assert_int_equal(host_release(host, &asked, "p0"), DV_RESOURCE_EXHAUSTED);
+    assert_true(dv_pods_find(host->pods, &ref, &view));
+    assert_true(view.since_wall_ns / DV_NS_PER_MS > since_ms); /* of its state */
+    assert_int_equal(dv_pod_held_since_ms(&view), since_ms);
 }
 
 static void every_write_of_admissions_and_releases_may_fail(void **state)
@@ -439,6 +459,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         host_test(a_pod_is_admitted_and_released),
         host_test(what_was_admitted_is_there_after_a_restart_and_nothing_else),
+        host_test(a_release_that_fails_does_not_change_since_when_devices_are_held),
         host_test(every_write_of_admissions_and_releases_may_fail),
         host_test(a_pod_waits_for_its_plugin_and_no_longer_than_it_may),
         host_test(a_pod_is_refused_when_the_resource_was_removed),

@@ -124,7 +124,7 @@ static void set_pod(NodeV1__Holder *holder, const struct dv_node *node, dv_str p
     }
     holder->pod = dv_serve_ref(&view.spec->ref, arena);
     if (holder->since_ms == 0) /* else it is known when the claim got its devices */
-        holder->since_ms = (int64_t)(view.since_wall_ns / DV_NS_PER_MS);
+        holder->since_ms = (int64_t)dv_pod_held_since_ms(&view);
     lease = dv_serve_lease_of(node, view.spec);
     if (lease)
         set_lease(holder, lease, arena);

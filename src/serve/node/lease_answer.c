@@ -4,7 +4,6 @@
 #include <stdint.h>
 
 #include "base/arena.h"
-#include "base/clock.h"
 #include "base/str.h"
 #include "claim/claim.h"
 #include "claim/claim_manager.h"
@@ -280,7 +279,7 @@ static void add_pods(NodeV1__LeaseWaiting *waiting, const struct wait *wait)
             dv_str_to_c(dv_str_printf(arena, "%.*s/%.*s", DV_FMT(view.spec->ref.namespace),
                                       DV_FMT(view.spec->ref.name)),
                         arena);
-        holder.since_ms = (int64_t)(view.since_wall_ns / DV_NS_PER_MS);
+        holder.since_ms = (int64_t)dv_pod_held_since_ms(&view);
         add_holder(waiting, &holder, arena);
     }
 }
