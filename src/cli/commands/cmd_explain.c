@@ -344,6 +344,9 @@ enum dv_exit dv_cmd_explain(struct dv_cli *cli)
         return dv_cli_complain_usage("explain", "--all-pending is about all pods: name none");
     if (cli->watches && (cli->n_files > 0 || cli->output != DV_OUTPUT_TABLE))
         return dv_cli_complain_usage("explain", "--watch looks at a server, and prints text");
+    if (cli->n_words == 0 && (cli->is_all || (cli->node.n > 0 && !cli->is_all_pending)))
+        return dv_cli_complain_usage("explain", "%s is about one claim or pod: name it",
+                                     cli->is_all ? "--all" : "--node");
     question.is_table = cli->is_all_pending;
     if (cli->n_words > 0) {
         question.target = read_target(cli, &err);

@@ -463,6 +463,12 @@ def test_all_that_waits_of_one_namespace(offline):
                       stdin=text) == "no pod waits for its claims\n"
 
 
+@pytest.mark.parametrize("options", [["--all"], ["--node", "n1"], ["--all", "--all-pending"]])
+def test_options_about_one_are_refused_without_it(offline, options):
+    done = offline.run("explain", *options, "-f", "-", stdin=fleet(n_nodes=2, n_allocated=1))
+    assert done.returncode == 2 and f"{options[0]} is about one claim or pod" in done.stderr, done
+
+
 def test_what_waits_for_nothing(offline):
     text = fleet(waiting_pod("q", {"cpu": "1"}, {"phase": "Running"}, nodeName="n1"), n_nodes=2,
                  n_allocated=1)
