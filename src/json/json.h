@@ -61,6 +61,9 @@ struct dv_json_opts {
     /* Read bytes that are not UTF-8 as U+FFFD inside strings, as Go does, rather than refuse the
      * text. JSON only: kubelet's own state files are read so. */
     bool replace_bad_utf8;
+    /* Tell of a member where its value begins, as Go's readers do, and not where its key is when
+     * that is on an earlier line. */
+    bool places_values;
 };
 
 /* Parses one JSON value (RFC 8259) with nothing but blanks around it. Keeps `text`: strings without
@@ -95,8 +98,9 @@ const char *dv_json_go_name(enum dv_json_kind kind);                 /* "string"
 /* Whether Go's encoding/json takes a key for the field of that name: it folds case by Unicode's
  * simple rule, so that two letters outside of ASCII are an S and a K. */
 bool dv_json_is_go_field(dv_str key, const char *name);
-/* Where its value begins, or its key, when the value of a member begins on a later line; from 1,
- * counted in characters; 0 for what was not read. A column past 16,777,215 stays there. */
+/* Where its value begins, or its key, when the value of a member begins on a later line (unless
+ * the reader's options say otherwise); from 1, counted in characters; 0 for what was not read. A
+ * column past 16,777,215 stays there. */
 uint32_t dv_json_line(const struct dv_json *node);
 /* The text of an array or object as it was read, blanks and all; nothing for other nodes, for what
  * was not read from JSON, and for all of a document once something in it was edited. */

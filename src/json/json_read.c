@@ -24,6 +24,7 @@ struct reader {
     size_t nodes_left;
     bool refuse_duplicates;
     bool replace_bad_utf8;
+    bool places_values;
     struct dv_json *open; /* the innermost container that is not complete; NULL around the root */
     struct dv_json_text *text;
     struct dv_arena *arena;
@@ -293,7 +294,8 @@ static struct dv_json *read_value(struct reader *r, const struct key *key)
     if (key) {
         node->key = key->text.p;
         node->key_n = (uint32_t)key->text.n;
-        dv_json_place_at_key(node, key->line, key->column);
+        if (!r->places_values)
+            dv_json_place_at_key(node, key->line, key->column);
     }
     if (r->open)
         dv_json_link(r->open, node);
@@ -391,6 +393,7 @@ struct dv_json *dv_json_parse(dv_str text, const struct dv_json_opts *opts, stru
         .nodes_left = limits.nodes_max,
         .refuse_duplicates = limits.refuse_duplicates,
         .replace_bad_utf8 = limits.replace_bad_utf8,
+        .places_values = limits.places_values,
         .arena = arena,
         .err = err,
     };

@@ -129,8 +129,9 @@ static void place(struct dv_yaml_stream *stream, struct dv_json *node)
     if (stream->has_key) {
         node->key = stream->key.p;
         node->key_n = (uint32_t)stream->key.n;
-        dv_json_place_at_key(node, to_u32(stream->key_mark.line + 1),
-                             dv_json_clamp_column(stream->key_mark.column + 1));
+        if (!stream->limits.places_values)
+            dv_json_place_at_key(node, to_u32(stream->key_mark.line + 1),
+                                 dv_json_clamp_column(stream->key_mark.column + 1));
         node->is_merge = stream->is_merge;
         stream->has_key = false;
     }

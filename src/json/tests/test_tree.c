@@ -62,6 +62,10 @@ static void a_wrong_kind_is_named_with_place_and_path(void **state)
     assert_false(
         dv_json_fail(dv_json_get(parse("{\n\"a\":\n\n[]}"), DV_STR("a")), &err, "is wrong"));
     assert_string_equal(err.msg, "line 2, column 1: a: is wrong");
+    doc = dv_json_parse(DV_STR("{\n\"a\":\n\n[]}"), &(struct dv_json_opts){.places_values = true},
+                        arena, &err);
+    assert_ok(doc, &err);
+    assert_int_equal(dv_json_line(dv_json_get(doc, DV_STR("a"))), 4);
     assert_false(dv_json_fail(doc, &err, "is %s", "wrong"));
     assert_string_equal(err.msg, "line 1, column 1: is wrong");
     assert_false(dv_json_fail(dv_json_new_null(arena), &err, "made by us"));

@@ -212,6 +212,11 @@ static void a_member_whose_value_is_below_is_found_at_its_key(void **state)
                               &(struct dv_json_opts){.refuse_duplicates = true}, arena, &err));
     assert_err(&err, DV_INVALID_ARGUMENT,
                "line 4, column 1: duplicate key \"a\", first given on line 1");
+    assert_null(dv_yaml_parse(
+        DV_STR("a:\n  - 1\n\na:\n  - 2\n"),
+        &(struct dv_json_opts){.refuse_duplicates = true, .places_values = true}, arena, &err));
+    assert_err(&err, DV_INVALID_ARGUMENT,
+               "line 5, column 3: duplicate key \"a\", first given on line 2");
 }
 
 static void a_stream_gives_one_document_after_the_other(void **state)

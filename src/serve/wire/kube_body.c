@@ -21,7 +21,8 @@
 #define LEGACY_SCHEME "pkg/api/legacyscheme/scheme.go:30"
 #define OPTIONS_SCHEME "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27"
 
-static const struct dv_json_opts read_opts = {.nodes_max = NODES_MAX, .replace_bad_utf8 = true};
+static const struct dv_json_opts read_opts = {
+    .nodes_max = NODES_MAX, .replace_bad_utf8 = true, .places_values = true};
 
 /* ---- texts ---- */
 
