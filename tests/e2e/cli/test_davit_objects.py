@@ -261,10 +261,11 @@ def test_watch_prints_changes_as_they_come(full, procs):
     until(lambda: len(watch.lines) == 1, 10, "what is there")
     full.ok("apply", "-f", "-", stdin=MANIFEST.replace("name: c1", "name: c2"))
     until(lambda: len(watch.lines) == 2, 10, "what comes")
+    until(lambda: len(named.lines) == 1, 10, "the same of one object")
     full.ok("delete", "claim", "c2")
     until(lambda: len(watch.lines) == 3, 10, "what goes")
     assert [line.split()[0] for line in watch.lines] == ["c1", "c2", "c2"]
-    until(lambda: len(named.lines) == 2, 10, "the same of one object")
+    until(lambda: len(named.lines) == 2, 10, "that it goes")
     assert named.lines == ["resourceclaim/c2"] * 2
     watch.signal(signal.SIGINT)
     assert watch.wait(10) == -signal.SIGINT
