@@ -18,6 +18,11 @@ const list = (pairs) => el("dl", {}, ...pairs.filter(([, value]) => value !== ""
 const commas = (elements) => elements.flatMap((element, i) => (i ? [", ", element] : [element]));
 const deviceLinks = (devices) => commas(devices.map(({ key, id }) => el("a", { href: placeOf("device", "", key), class: "id" }, id)));
 
+/** Whether there is something to explain device by device: not of a pod that has its node, and no claims. */
+function hasQuestion(kind, { spec, status }) {
+  return kind === "claim" || !spec.nodeName || spec.resourceClaims?.length > 0 || status?.extendedResourceClaimStatus !== undefined;
+}
+
 /** "kind:namespace/name" of the address; null: nothing is shown. */
 export function parsePlace(text) {
   const match = /^(pod|claim|lease|device):([^/]*)\/(.+)$/.exec(text ?? "");
@@ -30,6 +35,7 @@ export class Details {
   #timers = [];
   #abort = null;
   #container = ""; // whose log is shown
+  #isAsking = false; // why it waits
   #parts = {
     claim: (place) => this.#claimParts(place), pod: (place) => this.#podParts(place),
     lease: (place) => this.#leaseParts(place), device: (place) => this.#deviceParts(place),
@@ -61,10 +67,9 @@ export class Details {
     document.body.classList.toggle("beside", Boolean(place));
     this.explain.hidden = true;
     this.log.hidden = true;
+    this.#isAsking = false;
     if (!place) return;
     this.element.scrollTop = 0;
-    if (this.#object(place)) this.#every(EXPLAIN_MS, () => this.#askWhy(place));
-    if (place.kind === "pod") this.#startLog(place);
     this.set();
     this.element.querySelector(".shut").focus({ preventScroll: true });
   }
@@ -73,6 +78,7 @@ export class Details {
   set(groups = this.groups ?? []) {
     this.groups = groups;
     if (!this.#place) return;
+    this.#ask(this.#place);
     const parts = this.#parts[this.#place.kind](this.#place);
     const now = JSON.stringify([parts.key, Math.floor(Date.now() / 10000)]);
     if (now === this.#before) return;
@@ -87,6 +93,17 @@ export class Details {
     this.#abort = new AbortController();
     this.#timers.forEach(clearInterval);
     this.#timers = [];
+  }
+
+  /** As soon as there is somebody to ask about: a link may be opened before its pod is known, or has a log. */
+  #ask(place) {
+    const object = this.#object(place);
+    if (!object) return;
+    if (!this.#isAsking && hasQuestion(place.kind, object)) {
+      this.#isAsking = true;
+      this.#every(EXPLAIN_MS, () => this.#askWhy(place));
+    }
+    if (place.kind === "pod" && this.log.hidden) this.#startLog(place, object);
   }
 
   #every(ms, ask) {
@@ -249,15 +266,14 @@ export class Details {
 
   // ---- logs ----
 
-  #startLog(place) {
-    const { space, name } = place;
-    const pod = this.#object(place);
-    const containers = (pod?.spec.containers ?? []).map((container) => container.name);
-    const hasLog = (pod?.status?.containerStatuses ?? []).some((status) => status.containerID);
-    if (!hasLog) return;
-    [this.#container] = containers;
+  /** Of its first container that has one; of an init container as long as no other has. */
+  #startLog({ space, name }, { spec, status }) {
+    const containers = [...spec.containers, ...(spec.initContainers ?? [])].map((container) => container.name);
+    const shown = [...(status?.containerStatuses ?? []), ...(status?.initContainerStatuses ?? [])].find((one) => one.containerID);
+    if (!shown) return;
+    this.#container = shown.name;
     const tabs = containers.length < 2 ? [] : containers.map((container) => {
-      const tab = el("button", { type: "button", "aria-pressed": String(container === containers[0]) }, container);
+      const tab = el("button", { type: "button", "aria-pressed": String(container === shown.name) }, container);
       tab.addEventListener("click", () => {
         this.#container = container;
         tabs.forEach((one) => one.setAttribute("aria-pressed", String(one === tab)));
