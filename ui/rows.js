@@ -12,6 +12,22 @@ function whyOnNode(status) {
   return `${status.awaited}${again}`; // it begins with the reason
 }
 
+/** What a container says that does not run, or that has failed and is started again: "main: ErrImagePull: ...". */
+function containersSay(pod) {
+  if (/^(Succeeded|Failed)$/.test(pod.status?.phase)) return "";
+  for (const status of [...(pod.status?.initContainerStatuses ?? []), ...(pod.status?.containerStatuses ?? [])]) {
+    const { waiting, terminated } = status.state ?? {};
+    if (waiting?.reason && !/^(ContainerCreating|PodInitializing)$/.test(waiting.reason)) {
+      return `${status.name}: ${[waiting.reason, waiting.message].filter(Boolean).join(": ")}`;
+    }
+    if (terminated?.exitCode) {
+      const restarts = status.restartCount ? `, ${status.restartCount} restarts` : "";
+      return `${status.name}: ${terminated.reason ?? "Error"}: it ended with ${terminated.exitCode}${restarts}`;
+    }
+  }
+  return "";
+}
+
 /** Why no node has the pod: davit's sentence, which follows the one that every scheduler says; or that one, without its frame. */
 function unscheduled(pod) {
   const condition = (pod.status?.conditions ?? []).find((c) => c.type === "PodScheduled" && c.status === "False");
@@ -158,7 +174,7 @@ export class Rows {
         kind: "pod", space, name, node: pod.spec.nodeName ?? "",
         phase: pod.metadata.deletionTimestamp ? "terminating" : pod.status?.phase ?? "Pending",
         state: node?.state ?? "", since: Number(node?.since_ms) || Date.parse(pod.metadata.creationTimestamp),
-        why: whyOnNode(node) || troubleOf(node) || unscheduled(pod) || Rows.#notReady(pod),
+        why: Rows.#whyOfPod(pod, node),
       });
     }
     for (const status of onNode.values()) {
@@ -170,17 +186,11 @@ export class Rows {
     return rows.sort((a, b) => Boolean(b.why) - Boolean(a.why) || b.since - a.since || compare(a.name, b.name));
   }
 
-  /** What the pod says itself, or what a container that does not run says. */
-  static #notReady(pod) {
+  /** Why an image is not there yet says its container, when it was tried; the node says what is waited for. */
+  static #whyOfPod(pod, node) {
     const own = [pod.status?.reason, pod.status?.message].filter(Boolean).join(": ");
-    if (own) return own;
-    for (const status of pod.status?.containerStatuses ?? []) {
-      const waiting = status.state?.waiting;
-      if (waiting?.reason && !/^(ContainerCreating|PodInitializing)$/.test(waiting.reason)) {
-        return `${status.name}: ${[waiting.reason, waiting.message].filter(Boolean).join(": ")}`;
-      }
-    }
-    return "";
+    const told = containersSay(pod);
+    return (node?.reason && whyOnNode(node)) || told || whyOnNode(node) || troubleOf(node) || unscheduled(pod) || own;
   }
 
   // ---- leases ----

@@ -58,6 +58,33 @@ def test_a_pod_says_device_by_device_why_it_waits(make_node, browser):
     assert browser.complaints() == []
 
 
+def add_pod_on(api, node, name, **status):
+    """A pod whose containers are as the node says."""
+    made = api.must("POST", PODS, {"metadata": {"name": name}, "spec": {
+        "nodeName": node, "containers": [{"name": "main", "image": "registry.example/x:1"}]}})
+    made["status"] = {"phase": "Pending", "containerStatuses": [
+        {"name": "main", "image": "registry.example/x:1", "imageID": "", "ready": False, "restartCount": 0, **status}]}
+    api.must("PUT", f"{PODS}/{name}/status", made)
+
+
+def test_a_pod_says_what_its_containers_say(node, api, browser):
+    """Why an image does not come, and what ends again and again although its pod is Running."""
+    add_node(api, "n2")
+    add_pod_on(api, "n2", "no-image", state={"waiting": {"reason": "ErrImagePull", "message": "no route to registry.example"}})
+    add_pod_on(api, "n2", "fails", restartCount=3, state={"terminated": {"exitCode": 7, "reason": "Error"}})
+    add_pod_on(api, "n2", "starts", state={"waiting": {"reason": "ContainerCreating"}})
+    browser.tell("open", url=node.url(node.token))
+    browser.until_text("#waiting", "main: ErrImagePull: no route to registry.example")
+    browser.until_text("#waiting", "main: Error: it ended with 7, 3 restarts")
+    assert "starts" not in browser.text("#waiting").split()
+    # There are no devices to explain one by one.
+    browser.tell("click", selector="#waiting a[href*='fails']")
+    browser.until_text("#details", "it ended with 7")
+    browser.tell("settle")
+    assert browser.eval("document.querySelector('#details .explain').hidden")
+    assert browser.complaints() == []
+
+
 def test_a_link_signs_in_once(node, api, browser):
     node.add_plugin("example.com/gpu", 2)
     done = run_davit("ui", "--kubeconfig", node.kubeconfig)
