@@ -26,6 +26,7 @@ export class Overview {
   constructor(model) {
     this.model = model;
     this.element = byId("overview");
+    this.more = el("p", { class: "empty" });
     this.select = byId("node-select");
     this.select.addEventListener("change", () => {
       location.hash = `#node=${encodeURIComponent(this.select.value)}`;
@@ -49,10 +50,12 @@ export class Overview {
   set(wanted) {
     const kept = new Map();
     const all = [];
+    let nFound = 0;
     for (const name of this.model.nodeNames()) {
       const groups = this.model.groups(name);
       all.push(...groups);
       if (wanted && !name.toLowerCase().includes(wanted)) continue;
+      nFound++;
       if (kept.size >= CARDS_MAX) continue;
       const card = this.#cards.get(name) ?? cardOf(name);
       kept.set(name, card);
@@ -60,6 +63,10 @@ export class Overview {
     }
     this.#cards = kept;
     const elements = [...kept.values()].map((card) => card.element);
+    if (nFound > kept.size) {
+      this.more.textContent = `and ${nFound - kept.size} more: the filter finds them by name, the switch above has all`;
+      elements.push(this.more);
+    }
     if (elements.length !== this.element.children.length || elements.some((e, i) => this.element.children[i] !== e)) {
       this.element.replaceChildren(...elements);
     }

@@ -79,6 +79,18 @@ def test_a_fleet_is_a_map(node, api, browser, tmp_path):
     assert browser.complaints() == []
 
 
+def test_a_large_fleet_says_what_it_leaves_out(node, api, browser):
+    for i in range(203):
+        fleets.add_node(api, f"m{i}")
+    browser.tell("open", url=node.url(node.token), width=1280, height=860)
+    browser.until("document.querySelectorAll('#overview .node').length === 200")
+    browser.until_text("#overview", "and 4 more: the filter finds them by name, the switch above has all")
+    browser.tell("fill", selector="#filter", value="m202")
+    browser.until("document.querySelectorAll('#overview .node').length === 1")
+    browser.until("document.querySelector('#overview').innerText.includes('m202')")
+    assert "more:" not in browser.text("#overview")
+
+
 def test_an_empty_page_says_what_comes_next(node, api, browser, tmp_path):
     browser.tell("open", url=node.url(node.token), width=820, height=1180)
     browser.until_text("#devices", "davitd --offer")
