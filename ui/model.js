@@ -65,11 +65,11 @@ export function countsOf(devices) {
   return counts;
 }
 
-const counted = [...USES, ...FAULTS, BAD];
-
-/** "3 free · 2 held", of what is not nothing. */
+/** "3 free · 2 held (1 not well)", of what is not nothing, as davit status says it: what is being prepared is held, too. */
 export function countsText(counts) {
-  const shown = counted.filter((state) => counts[state]).map((state) => `${counts[state]} ${state === BAD ? "held, not well" : state}`);
+  const had = counts.held ? "held" : "preparing";
+  const bad = { [had]: counts[BAD] ? ` (${counts[BAD]} not well)` : "" };
+  const shown = [...USES, ...FAULTS].filter((state) => counts[state]).map((state) => `${counts[state]} ${state}${bad[state] ?? ""}`);
   return shown.join(" · ") || "no devices";
 }
 
