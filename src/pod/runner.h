@@ -133,6 +133,7 @@ enum dv_runner_state dv_runner_state(const struct dv_runner *runner, dv_str uid)
 struct dv_runner_doing {
     const char *word; /* "starting", "pulling", "running", "ending", "ended"; NULL: not given */
     dv_str image;     /* that is pulled, or waited for; borrowed until the next turn */
+    dv_str why;       /* why it could not be pulled; empty: it was not tried yet. As `image` */
 };
 struct dv_runner_doing dv_runner_doing(const struct dv_runner *runner, dv_str uid);
 

@@ -94,8 +94,8 @@ void dv_runner_pod_note(struct dv_runner_pod *pod, const struct dv_life_note *no
 
 /* ---- in a word ---- */
 
-/* The image that is being pulled, or could not be pulled and will be tried again; empty: none. */
-static dv_str image_awaited(const struct dv_runner_pod *pod)
+/* The container whose image could not be pulled and will be tried again; NULL: none. */
+static const struct dv_api_container_status *without_image(const struct dv_runner_pod *pod)
 {
     static const dv_str reasons[] = {
         DV_STR_INIT("ErrImagePull"),
@@ -104,6 +104,20 @@ static dv_str image_awaited(const struct dv_runner_pod *pod)
         DV_STR_INIT("SignatureValidationFailed"),
     };
     const struct dv_api_pod_status *status = dv_life_status(pod->life);
+
+    for (size_t i = 0; status && i < status->n_container_statuses; i++) {
+        const struct dv_api_container_status *container = &status->container_statuses[i];
+
+        for (size_t k = 0; container->state.waiting && k < DV_COUNT(reasons); k++)
+            if (dv_str_eq(container->state.waiting->reason, reasons[k]))
+                return container;
+    }
+    return NULL;
+}
+
+/* The image that is being pulled; empty: none. */
+static dv_str image_pulled(const struct dv_runner_pod *pod)
+{
     struct dv_link *link;
 
     DV_LIST_EACH (&pod->jobs, link) {
@@ -112,21 +126,26 @@ static dv_str image_awaited(const struct dv_runner_pod *pod)
         if (job->action.kind == DV_LIFE_PULL_IMAGE)
             return job->action.image;
     }
-    for (size_t i = 0; status && i < status->n_container_statuses; i++) {
-        const struct dv_api_container_status *container = &status->container_statuses[i];
-
-        for (size_t k = 0; container->state.waiting && k < DV_COUNT(reasons); k++)
-            if (dv_str_eq(container->state.waiting->reason, reasons[k]))
-                return container->image;
-    }
     return DV_STR_NONE;
+}
+
+static struct dv_runner_doing pulling(const struct dv_runner_pod *pod)
+{
+    const struct dv_api_container_status *container = without_image(pod);
+    struct dv_runner_doing doing = {.word = "pulling", .image = image_pulled(pod)};
+
+    if (container && (doing.image.n == 0 || dv_str_eq(doing.image, container->image))) {
+        doing.image = container->image;
+        doing.why = container->state.waiting->message;
+    }
+    return doing;
 }
 
 struct dv_runner_doing dv_runner_doing(const struct dv_runner *runner, dv_str uid)
 {
     const struct dv_runner_pod *pod = dv_map_get(&runner->pods, uid);
     const struct dv_api_pod_status *status;
-    dv_str image;
+    struct dv_runner_doing doing;
 
     if (!pod || !pod->is_given)
         return (struct dv_runner_doing){0};
@@ -135,9 +154,9 @@ struct dv_runner_doing dv_runner_doing(const struct dv_runner *runner, dv_str ui
     if (pod->stage == DV_LIFE_TERMINATING)
         return (struct dv_runner_doing){.word = "ending"};
     status = dv_life_status(pod->life);
-    image = image_awaited(pod);
-    if (image.n > 0)
-        return (struct dv_runner_doing){.word = "pulling", .image = image};
+    doing = pulling(pod);
+    if (doing.image.n > 0)
+        return doing;
     if (status && dv_str_eq(status->phase, DV_STR("Running")))
         return (struct dv_runner_doing){.word = "running"};
     return (struct dv_runner_doing){.word = "starting"};

@@ -327,6 +327,37 @@ static void pulls_beside_registries_that_hang(void **state)
     assert_int_equal(world->runtime->n_calls[DV_CRI_PULL_IMAGE], 5);
 }
 
+static const char *why_p_pulls(struct world *world)
+{
+    struct dv_runner_doing doing =
+        dv_runner_doing(world->runner, dv_str_from_c(uid_of(world, "p")));
+
+    return text(world, "%.*s", DV_FMT(doing.why));
+}
+
+static bool is_told_why(struct world *world)
+{
+    return strcmp(why_p_pulls(world), "") != 0;
+}
+
+/* "Waits for image X" alone would send its reader to the events. */
+static void tells_why_an_image_does_not_come(void **state)
+{
+    struct world *world = *state;
+
+    world->runtime->faults[DV_CRI_PULL_IMAGE] =
+        (struct cri_fault){.kind = CRI_FAILS, .code = DV_UNKNOWN, .text = "no luck"};
+    (void)create(world, DV_KIND_POD,
+                 "{metadata: {name: p, namespace: default}, spec: {nodeName: " NODE
+                 ", containers: [{name: c, image: busybox, imagePullPolicy: Always, "
+                 "command: [sleep]}]}}");
+    must(world, "told", is_told_why);
+    expect_doing(world, "p", "pulling", "busybox");
+    assert_non_null(strstr(why_p_pulls(world), "no luck"));
+    delete_pod(world, "p", 1);
+    must(world, "gone", is_gone);
+}
+
 /* ---- faults ---- */
 
 static const enum dv_cri_method methods[] = {
@@ -461,6 +492,7 @@ int main(void)
         runtime_test(starts_again_after_a_boot),
         runtime_test(pulls_beside_one_that_hangs),
         runtime_test(pulls_beside_registries_that_hang),
+        runtime_test(tells_why_an_image_does_not_come),
         runtime_test(sees_what_no_event_tells),
         runtime_test(tries_again_with_pauses),
         runtime_test(survives_calls_that_fail),

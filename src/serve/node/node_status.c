@@ -211,7 +211,9 @@ static void add_state(NodeV1__PodStatus *pod, const struct dv_node *node,
         return;
     pod->state = doing.word;
     if (doing.image.n > 0)
-        pod->awaited = dv_str_to_c(dv_str_printf(arena, "image %.*s", DV_FMT(doing.image)), arena);
+        pod->awaited = dv_str_to_c(dv_str_printf(arena, "image %.*s%s%.*s", DV_FMT(doing.image),
+                                                 doing.why.n > 0 ? ": " : "", DV_FMT(doing.why)),
+                                   arena);
 }
 
 /* Empty: it is a pod. */
