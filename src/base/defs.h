@@ -15,6 +15,18 @@
 
 #define DV_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
+/* Under a sanitizer memory is not shared out by us: it is to see the use of what was given back. */
+#if defined(__SANITIZE_ADDRESS__)
+#define DV_IS_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define DV_IS_SANITIZED 1
+#endif
+#endif
+#ifndef DV_IS_SANITIZED
+#define DV_IS_SANITIZED 0
+#endif
+
 /* Closes *fd unless it is negative; for DV_CLEANUP. */
 void dv_close_fd(const int *fd);
 

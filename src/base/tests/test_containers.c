@@ -4,6 +4,8 @@
 
 #include "base/list.h"
 #include "base/map.h"
+#include "base/num.h"
+#include "base/slab.h"
 
 struct item {
     char name[16];
@@ -248,9 +250,53 @@ static void list_keeps_order_and_lets_go(void **state)
     assert_null(dv_list_shift(&other));
 }
 
+/* Things of all sizes come and go in any order; none overlaps another, and all comes back. */
+static void slabs_keep_things_apart(void **state)
+{
+    static unsigned char *things[4000];
+    static size_t sizes[4000];
+    struct dv_slabs slabs;
+    uint64_t dice = 7;
+    size_t n = 0;
+
+    (void)state;
+    dv_slabs_init(&slabs);
+    for (size_t i = 0; i < 100000; i++) {
+        size_t at = (dice = dice * 6364136223846793005u + 1442695040888963407u) >> 33;
+
+        at %= DV_COUNT(things);
+        if (things[at]) {
+            for (size_t k = 0; k < sizes[at]; k++)
+                assert_int_equal(things[at][k], (unsigned char)at);
+            dv_slab_free(&slabs, things[at], sizes[at]);
+            things[at] = NULL;
+            n--;
+            continue;
+        }
+        sizes[at] = (dice >> 20) % (DV_SLAB_BYTES_MAX + 200);
+        things[at] = dv_slab_alloc(&slabs, sizes[at]);
+        assert_int_equal((uintptr_t)things[at] % DV_SLAB_STEP, 0);
+        for (size_t k = 0; k < sizes[at]; k++)
+            assert_int_equal(things[at][k], 0);
+        memset(things[at], (int)(unsigned char)at, sizes[at]);
+        n++;
+    }
+    assert_true(n > 1000);
+    for (size_t at = 0; at < DV_COUNT(things); at++)
+        if (things[at])
+            dv_slab_free(&slabs, things[at], sizes[at]);
+    dv_slab_free(&slabs, NULL, 10);
+    assert_int_equal(slabs.n, 0);
+    for (size_t i = 0; i < DV_COUNT(slabs.free); i++)
+        assert_true(dv_list_is_empty(&slabs.free[i])); /* nothing is kept */
+    assert_true(dv_list_is_empty(&slabs.regions));
+    dv_slabs_fini(&slabs);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(slabs_keep_things_apart),
         cmocka_unit_test(map_agrees_with_a_plain_model),
         cmocka_unit_test(map_walks_in_order_of_insertion),
         cmocka_unit_test(map_stays_small_when_entries_come_and_go),

@@ -4,26 +4,14 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
+#include "base/defs.h"
 #include "base/num.h"
-
-/* Under a sanitizer each block has a region of its own: it is to see the use of one that was given
- * back. */
-#if defined(__SANITIZE_ADDRESS__)
-#define IS_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define IS_SANITIZED 1
-#endif
-#endif
-#ifndef IS_SANITIZED
-#define IS_SANITIZED 0
-#endif
 
 /* The C library maps blocks of this size one by one (vitals.c), and unmaps them when they are
  * freed. */
 #define REGION_BYTES ((size_t)256 * 1024)
-/* A larger block has a region of its own. */
-#define SHARED_BYTES_MAX (IS_SANITIZED ? 0 : REGION_BYTES / 8)
+/* A larger block has a region of its own, and under a sanitizer each. */
+#define SHARED_BYTES_MAX (DV_IS_SANITIZED ? 0 : REGION_BYTES / 8)
 
 struct dv_value_region {
     size_t size;
