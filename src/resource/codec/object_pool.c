@@ -9,7 +9,7 @@
  *     | struct unpacked | value, structs  | texts |    while it is used
  *     +-----------------+-----------------+-------+
  *
- * Values are in memory of their own (value_blocks.h), apart from rows, which last. */
+ * Values are in memory of their own (value_blocks.h), apart from rows, which last (base/slab.h). */
 #include "resource/object_pool.h"
 
 #include <assert.h>
@@ -21,6 +21,7 @@
 #include "base/err.h"
 #include "base/list.h"
 #include "base/num.h"
+#include "base/slab.h"
 #include "pb/pb.h"
 #include "resource/codec/copy.h"
 #include "resource/codec/object_row.h"
@@ -43,7 +44,8 @@ struct dv_object_pool {
     void *ctx;
     struct dv_arena *scratch; /* for one object that is unpacked */
     struct dv_value_blocks values;
-    bool is_closed; /* it goes with its last object */
+    struct dv_slabs objects; /* with their rows */
+    bool is_closed;          /* it goes with its last object */
 };
 
 /* The head of the block with an object's value. */
@@ -61,6 +63,7 @@ struct dv_object_pool *dv_object_pool_new(void (*grown)(void *ctx), void *ctx)
     pool->grown = grown;
     pool->ctx = ctx;
     pool->scratch = dv_arena_new();
+    dv_slabs_init(&pool->objects);
     return pool;
 }
 
@@ -69,6 +72,7 @@ static void free_when_unused(struct dv_object_pool *pool)
     if (!pool->is_closed || pool->n_objects > 0)
         return;
     dv_arena_free(pool->scratch);
+    dv_slabs_fini(&pool->objects);
     free(pool);
 }
 
@@ -199,7 +203,7 @@ struct dv_object *dv_object_unpack(struct dv_object *object)
 static struct dv_object *new_object(struct dv_object_pool *pool, const struct dv_kind *kind,
                                     dv_str row)
 {
-    struct dv_object *object = dv_alloc(sizeof(*object) + row.n);
+    struct dv_object *object = dv_slab_alloc(&pool->objects, sizeof(*object) + row.n);
 
     *object = (struct dv_object){
         .kind = kind, .version = dv_row_version(row), .pool = pool, .n_row = (uint32_t)row.n};
@@ -231,7 +235,7 @@ static void free_object(struct dv_object *object)
 {
     struct dv_object_pool *pool = object->pool;
 
-    free(object);
+    dv_slab_free(&pool->objects, object, sizeof(*object) + object->n_row);
     pool->n_objects--;
     free_when_unused(pool);
 }
