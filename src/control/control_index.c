@@ -7,10 +7,8 @@
 #include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/arena.h"
 #include "base/defs.h"
 
 struct word {
@@ -57,6 +55,7 @@ void dv_index_init(struct dv_index *index)
 {
     dv_names_init(&index->things, name_of_thing);
     dv_names_init(&index->words, name_of_word);
+    dv_slabs_init(&index->memory);
 }
 
 static struct word *want_word(struct dv_index *index, dv_str text)
@@ -65,7 +64,7 @@ static struct word *want_word(struct dv_index *index, dv_str text)
 
     if (word)
         return word;
-    word = dv_alloc(sizeof(*word) + text.n);
+    word = dv_slab_alloc(&index->memory, sizeof(*word) + text.n);
     word->n_text = (uint32_t)text.n;
     if (text.n > 0)
         memcpy(word->text, text.p, text.n);
@@ -74,9 +73,14 @@ static struct word *want_word(struct dv_index *index, dv_str text)
     return word;
 }
 
-static struct thing *new_thing(dv_str text, size_t n_words)
+static size_t thing_bytes(size_t n_words, size_t n_text)
 {
-    struct thing *thing = dv_alloc(sizeof(*thing) + n_words * sizeof(thing->refs[0]) + text.n);
+    return sizeof(struct thing) + n_words * sizeof(struct ref) + n_text;
+}
+
+static struct thing *new_thing(struct dv_index *index, dv_str text, size_t n_words)
+{
+    struct thing *thing = dv_slab_alloc(&index->memory, thing_bytes(n_words, text.n));
 
     assert(n_words <= UINT32_MAX && text.n <= UINT32_MAX);
     thing->n_room = (uint32_t)n_words;
@@ -95,9 +99,9 @@ static void forget(struct dv_index *index, struct thing *thing)
         if (--word->n_refs > 0)
             continue;
         (void)dv_names_remove(&index->words, DV_STR(""), (dv_str){word->text, word->n_text});
-        free(word);
+        dv_slab_free(&index->memory, word, sizeof(*word) + word->n_text);
     }
-    free(thing);
+    dv_slab_free(&index->memory, thing, thing_bytes(thing->n_room, thing->n_text));
 }
 
 void dv_index_fini(struct dv_index *index)
@@ -109,6 +113,7 @@ void dv_index_fini(struct dv_index *index)
         forget(index, thing);
     dv_names_fini(&index->things);
     dv_names_fini(&index->words);
+    dv_slabs_fini(&index->memory);
 }
 
 /* Whether the thing that is being set has the word already: nothing else was linked to it since. */
@@ -124,7 +129,7 @@ void dv_index_set(struct dv_index *index, dv_str text, const dv_str *words, size
     struct thing *old = NULL;
 
     if (n_words > 0) {
-        struct thing *thing = new_thing(text, n_words);
+        struct thing *thing = new_thing(index, text, n_words);
 
         for (size_t i = 0; i < n_words; i++) {
             struct word *word = want_word(index, words[i]);

@@ -9,11 +9,13 @@
 
 #include "base/list.h"
 #include "base/name_table.h"
+#include "base/slab.h"
 #include "base/str.h"
 
 struct dv_index {
     struct dv_names things;
     struct dv_names words;
+    struct dv_slabs memory; /* of both */
 };
 
 void dv_index_init(struct dv_index *index);
