@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/list.h"
 #include "base/num.h"
+#include "base/slab.h"
 #include "cluster/cluster.h"
 #include "cluster/embedded/cluster_operation.h"
 #include "cluster/embedded/collect.h"
@@ -164,14 +165,17 @@ static void clear(struct dv_embedded *embedded)
     for (size_t i = 0; i < DV_N_KINDS; i++)
         dv_collection_fini(&embedded->collections[i]);
     dv_custom_kinds_fini(&embedded->customs);
+    dv_slabs_fini(&embedded->entries);
 }
 
 static void set_up(struct dv_embedded *embedded)
 {
     dv_object_owners_init(&embedded->owners);
-    dv_custom_kinds_init(&embedded->customs);
+    dv_slabs_init(&embedded->entries);
+    dv_custom_kinds_init(&embedded->customs, &embedded->entries);
     for (size_t i = 0; i < DV_N_KINDS; i++)
-        dv_collection_init(&embedded->collections[i], dv_kind((enum dv_kind_id)i));
+        dv_collection_init(&embedded->collections[i], dv_kind((enum dv_kind_id)i),
+                           &embedded->entries);
     /* Begins at 1 for an empty store: a list of version 0 would mean "any version". */
     embedded->version = 1;
 }

@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/list.h"
+#include "base/slab.h"
 #include "base/str.h"
 #include "cluster/cluster.h"
 #include "cluster/embedded.h"
@@ -67,6 +68,7 @@ struct dv_embedded {
     struct dv_store *store;
     struct dv_embedded_options options;
     struct dv_collection collections[DV_N_KINDS];
+    struct dv_slabs entries; /* of all collections */
     struct dv_custom_kinds customs;
     struct dv_definitions definitions;
     struct dv_object_owners owners;

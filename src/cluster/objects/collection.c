@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/slab.h"
 #include "resource/object_pool.h"
 #include "resource/resource.h"
 
@@ -33,10 +34,16 @@ static size_t bytes_before(const struct dv_collection *collection)
     return collection->kind->id == DV_KIND_EVENT ? sizeof(struct dv_link) : 0;
 }
 
+static size_t block_bytes(const struct dv_collection *collection, size_t n_key)
+{
+    return bytes_before(collection) + sizeof(struct dv_entry) + n_key;
+}
+
 static void free_entry(struct dv_entry *entry)
 {
     dv_entry_forget_due(entry);
-    free((char *)entry - bytes_before(entry->collection));
+    dv_slab_free(entry->collection->memory, (char *)entry - bytes_before(entry->collection),
+                 block_bytes(entry->collection, entry->n_key));
 }
 
 void dv_entry_forget_due(struct dv_entry *entry)
@@ -87,9 +94,10 @@ static struct dv_name name_of(const void *item)
     return (struct dv_name){dv_entry_namespace(entry), dv_entry_name(entry)};
 }
 
-void dv_collection_init(struct dv_collection *collection, const struct dv_kind *kind)
+void dv_collection_init(struct dv_collection *collection, const struct dv_kind *kind,
+                        struct dv_slabs *memory)
 {
-    *collection = (struct dv_collection){.kind = kind};
+    *collection = (struct dv_collection){.kind = kind, .memory = memory};
     dv_names_init(&collection->names, name_of);
     dv_list_init(&collection->watchers);
     dv_list_init(&collection->views);
@@ -128,7 +136,7 @@ struct dv_entry *dv_collection_take(struct dv_collection *collection, dv_str nam
 
     if (entry || namespace.n > KEY_BYTES_MAX || name.n > KEY_BYTES_MAX)
         return entry;
-    block = dv_alloc(bytes_before(collection) + sizeof(*entry) + n_before + name.n);
+    block = dv_slab_alloc(collection->memory, block_bytes(collection, n_before + name.n));
     entry = (struct dv_entry *)(void *)(block + bytes_before(collection));
     entry->collection = collection;
     entry->n_namespace = (uint16_t) namespace.n;

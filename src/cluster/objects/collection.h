@@ -19,6 +19,7 @@
 struct dv_dependence;
 struct dv_kind;
 struct dv_object;
+struct dv_slabs;
 struct dv_cluster_operation;
 struct dv_collection;
 struct dv_collection_chunk;
@@ -46,6 +47,7 @@ struct dv_due {
 
 struct dv_collection {
     const struct dv_kind *kind;
+    struct dv_slabs *memory;                     /* of the entries of all kinds */
     struct dv_names names;                       /* all entries */
     DV_VEC(struct dv_collection_chunk *) chunks; /* entries with an object, in order */
     size_t n;                                    /* of those */
@@ -62,7 +64,8 @@ struct dv_collection_place {
     size_t at;
 };
 
-void dv_collection_init(struct dv_collection *collection, const struct dv_kind *kind);
+void dv_collection_init(struct dv_collection *collection, const struct dv_kind *kind,
+                        struct dv_slabs *memory);
 void dv_collection_fini(struct dv_collection *collection); /* with all entries */
 
 /* Has the collector leave the entry alone. */

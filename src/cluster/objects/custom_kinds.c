@@ -18,9 +18,9 @@ dv_str dv_custom_key_of(const struct dv_kind *kind, struct dv_arena *arena)
                                    : kind->name;
 }
 
-void dv_custom_kinds_init(struct dv_custom_kinds *kinds)
+void dv_custom_kinds_init(struct dv_custom_kinds *kinds, struct dv_slabs *memory)
 {
-    *kinds = (struct dv_custom_kinds){0};
+    *kinds = (struct dv_custom_kinds){.memory = memory};
 }
 
 void dv_custom_kinds_fini(struct dv_custom_kinds *kinds)
@@ -116,7 +116,7 @@ dv_custom_kinds_take(struct dv_custom_kinds *kinds,
         return NULL;
     made = new_kind(definition);
     made->index = kinds->n;
-    dv_collection_init(&made->collection, &made->kind);
+    dv_collection_init(&made->collection, &made->kind, kinds->memory);
     dv_history_init(&made->collection.history, n_history_max, floor);
     *dv_vec_add(kinds) = made;
     return made;

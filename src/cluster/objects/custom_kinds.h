@@ -38,6 +38,7 @@ struct dv_custom_kinds {
     size_t n;
     size_t size;
     struct dv_custom_set served;
+    struct dv_slabs *memory; /* see collection.h */
 };
 
 static inline struct dv_custom_kind *dv_custom_kind_of(const struct dv_kind *kind)
@@ -51,7 +52,7 @@ static inline struct dv_custom_kind *dv_custom_kind_of(const struct dv_kind *kin
 #define DV_CUSTOM_KEY "custom:"
 dv_str dv_custom_key_of(const struct dv_kind *kind, struct dv_arena *arena);
 
-void dv_custom_kinds_init(struct dv_custom_kinds *kinds);
+void dv_custom_kinds_init(struct dv_custom_kinds *kinds, struct dv_slabs *memory);
 void dv_custom_kinds_fini(struct dv_custom_kinds *kinds);
 
 /* The kind that a definition makes, by its names and scope; made when there is none, without

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/arena.h"
+#include "base/slab.h"
 #include "cluster/objects/collection.h"
 #include "resource/object_pool.h"
 #include "resource/resource.h"
@@ -14,6 +14,7 @@ void dv_object_owners_init(struct dv_object_owners *owners)
 {
     dv_map_init(&owners->objects);
     dv_map_init(&owners->by_uid);
+    dv_slabs_init(&owners->memory);
 }
 
 static void forget(struct dv_object_owners *owners, struct dv_dependence *dependence)
@@ -23,9 +24,9 @@ static void forget(struct dv_object_owners *owners, struct dv_dependence *depend
     dv_link_remove(&dependence->link);
     if (dv_list_is_empty(&owner->dependents)) {
         (void)dv_map_remove(&owners->by_uid, (dv_str){owner->uid, owner->n_uid});
-        free(owner);
+        dv_slab_free(&owners->memory, owner, sizeof(*owner) + owner->n_uid);
     }
-    free(dependence);
+    dv_slab_free(&owners->memory, dependence, sizeof(*dependence));
 }
 
 void dv_object_owners_fini(struct dv_object_owners *owners)
@@ -44,6 +45,7 @@ void dv_object_owners_fini(struct dv_object_owners *owners)
     }
     dv_map_fini(&owners->objects);
     dv_map_fini(&owners->by_uid);
+    dv_slabs_fini(&owners->memory);
 }
 
 static struct dv_object_owner *take_owner(struct dv_object_owners *owners, dv_str uid)
@@ -52,7 +54,7 @@ static struct dv_object_owner *take_owner(struct dv_object_owners *owners, dv_st
 
     if (owner)
         return owner;
-    owner = dv_alloc(sizeof(*owner) + uid.n);
+    owner = dv_slab_alloc(&owners->memory, sizeof(*owner) + uid.n);
     dv_list_init(&owner->dependents);
     owner->n_uid = uid.n;
     if (uid.n > 0)
@@ -65,7 +67,7 @@ static struct dv_object_owner *take_owner(struct dv_object_owners *owners, dv_st
 static void depend(struct dv_object_owners *owners, struct dv_entry *entry,
                    const struct dv_api_owner_reference *reference)
 {
-    struct dv_dependence *dependence = DV_ALLOC(struct dv_dependence);
+    struct dv_dependence *dependence = dv_slab_alloc(&owners->memory, sizeof(*dependence));
 
     dependence->owner = take_owner(owners, reference->uid);
     dependence->entry = entry;

@@ -9,6 +9,7 @@
 
 #include "base/list.h"
 #include "base/map.h"
+#include "base/slab.h"
 #include "base/str.h"
 
 struct dv_api_owner_reference;
@@ -16,8 +17,9 @@ struct dv_entry;
 struct dv_object;
 
 struct dv_object_owners {
-    struct dv_map objects; /* uid -> struct dv_entry */
-    struct dv_map by_uid;  /* uid -> struct dv_object_owner */
+    struct dv_map objects;  /* uid -> struct dv_entry */
+    struct dv_map by_uid;   /* uid -> struct dv_object_owner */
+    struct dv_slabs memory; /* of owners and dependences */
 };
 
 struct dv_object_owner {

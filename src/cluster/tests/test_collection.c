@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/defs.h"
+#include "base/slab.h"
 #include "cluster/objects/collection.h"
 #include "cluster/objects/history.h"
 #include "resource/resource.h"
@@ -86,13 +87,15 @@ static void finds_and_walks_whatever_comes_and_goes(void **state)
 {
     static bool is_there[N_NAMES];
     struct dv_collection collection;
+    struct dv_slabs memory;
     unsigned seed = (unsigned)time(NULL);
     size_t n_ab = 0;
 
     (void)state;
     print_message("seed %u\n", seed);
     memset(is_there, 0, sizeof(is_there));
-    dv_collection_init(&collection, dv_kind(DV_KIND_CONFIG_MAP));
+    dv_slabs_init(&memory);
+    dv_collection_init(&collection, dv_kind(DV_KIND_CONFIG_MAP), &memory);
     for (size_t round = 0; round < 40000; round++) {
         size_t i = (size_t)rand_r(&seed) % N_NAMES;
         /* Fills up first, then empties. */
@@ -111,14 +114,17 @@ static void finds_and_walks_whatever_comes_and_goes(void **state)
     assert_int_equal(count(dv_collection_range(&collection, DV_STR("nowhere"))), 0);
     assert_int_equal(count(dv_collection_range(&collection, DV_STR(""))), collection.n);
     dv_collection_fini(&collection);
+    dv_slabs_fini(&memory);
 }
 
 static void walks_on_behind_a_key_that_may_be_gone(void **state)
 {
     struct dv_collection collection;
+    struct dv_slabs memory;
 
     (void)state;
-    dv_collection_init(&collection, dv_kind(DV_KIND_CONFIG_MAP));
+    dv_slabs_init(&memory);
+    dv_collection_init(&collection, dv_kind(DV_KIND_CONFIG_MAP), &memory);
     for (size_t i = 0; i < 1000; i++) {
         char name[24];
         struct dv_entry *entry;
@@ -133,6 +139,7 @@ static void walks_on_behind_a_key_that_may_be_gone(void **state)
                      500);
     assert_int_equal(count(dv_collection_range_after(&collection, DV_STR("a"), DV_STR("a/z"))), 0);
     dv_collection_fini(&collection);
+    dv_slabs_fini(&memory);
 }
 
 static void forgets_the_oldest_changes(void **state)
