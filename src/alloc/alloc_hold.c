@@ -13,6 +13,7 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "base/name_table.h"
+#include "base/slab.h"
 #include "base/str.h"
 #include "number/number.h"
 #include "resource/resource.h"
@@ -76,6 +77,7 @@ static struct dv_name name_of(const void *item)
 void dv_idents_init(struct dv_inventory *inventory)
 {
     dv_names_init(&inventory->idents, name_of);
+    dv_slabs_init(&inventory->memory);
 }
 
 static struct dv_alloc_ident *find_ident(struct dv_inventory *inventory, dv_str driver, dv_str pool,
@@ -90,7 +92,7 @@ struct dv_alloc_ident *dv_ident_ref(struct dv_inventory *inventory, dv_str drive
     struct dv_alloc_ident *ident = find_ident(inventory, driver, pool, device);
 
     if (!ident) {
-        ident = dv_alloc(sizeof(*ident) + device.n);
+        ident = dv_slab_alloc(&inventory->memory, sizeof(*ident) + device.n);
         ident->n_name = (uint32_t)device.n;
         if (device.n > 0)
             memcpy(ident->name, device.p, device.n);
@@ -116,7 +118,7 @@ void dv_ident_unref(struct dv_inventory *inventory, struct dv_alloc_ident *ident
     (void)dv_names_remove(&inventory->idents, ident->pool->key, dv_ident_name(ident));
     dv_pool_unref(inventory, ident->pool);
     forget_sums(ident);
-    free(ident);
+    dv_slab_free(&inventory->memory, ident, sizeof(*ident) + ident->n_name);
 }
 
 bool dv_ident_is_in_use(const struct dv_alloc_ident *ident)
@@ -166,18 +168,21 @@ static size_t block_bytes(const struct dv_api_device_request_allocation_result *
     return bytes;
 }
 
-static struct dv_alloc_hold *hold_new(const struct dv_api_device_request_allocation_result *result,
+static struct dv_alloc_hold *hold_new(struct dv_inventory *inventory,
+                                      const struct dv_api_device_request_allocation_result *result,
                                       bool is_share, dv_str holder)
 {
     bool has_capacity = is_share && result->consumed_capacity != NULL;
     size_t n = has_capacity ? result->n_consumed_capacity : 0;
-    struct block block = {dv_alloc(block_bytes(result, n, holder))};
+    size_t n_bytes = block_bytes(result, n, holder);
+    struct block block = {dv_slab_alloc(&inventory->memory, n_bytes)};
     struct dv_alloc_hold *hold = part(&block, sizeof(struct dv_alloc_hold));
     struct dv_quantity_entry *consumed = part(&block, n * sizeof(struct dv_quantity_entry));
 
     hold->holder = put_text(&block, holder);
     hold->share_id = put_text(&block, is_share ? result->share_id : DV_STR_NONE);
     hold->has_capacity = has_capacity;
+    hold->n_bytes = (uint32_t)n_bytes; /* a claim is far smaller */
     hold->consumed = consumed;
     hold->n_consumed = n;
     for (size_t i = 0; i < n; i++) {
@@ -236,7 +241,7 @@ static void add_hold(struct dv_inventory *inventory,
     /* This reference belongs to the hold. */
     struct dv_alloc_ident *ident =
         dv_ident_ref(inventory, result->driver, result->pool, result->device);
-    struct dv_alloc_hold *hold = hold_new(result, is_share, holder);
+    struct dv_alloc_hold *hold = hold_new(inventory, result, is_share, holder);
 
     dv_list_push(&ident->holds, &hold->link);
     *(is_share ? &ident->n_shares : &ident->n_dedicated) += 1;
@@ -256,7 +261,7 @@ static void drop_hold(struct dv_inventory *inventory, struct dv_alloc_ident *ide
         forget_sums(ident);
     ident->pool->usage_version = ++inventory->version;
     dv_link_remove(&hold->link);
-    free(hold);
+    dv_slab_free(&inventory->memory, hold, hold->n_bytes);
     dv_ident_unref(inventory, ident);
 }
 
@@ -304,6 +309,7 @@ void dv_idents_fini(struct dv_inventory *inventory)
             drop_holds(inventory, ident);
     }
     dv_names_fini(&inventory->idents);
+    dv_slabs_fini(&inventory->memory);
 }
 
 /* Puts a copy of the change off until the inventory is returned. False: it is not lent. */

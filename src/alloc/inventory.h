@@ -15,6 +15,7 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "base/name_table.h"
+#include "base/slab.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "number/number.h"
@@ -50,6 +51,7 @@ struct dv_alloc_hold {
     const struct dv_quantity_entry *consumed;
     size_t n_consumed;
     bool has_capacity;
+    uint32_t n_bytes;    /* of the block */
     struct dv_link link; /* in the list of its ident */
 };
 
@@ -219,6 +221,7 @@ struct dv_alloc_lent {
 struct dv_inventory {
     struct dv_alloc_features features;
     struct dv_names idents; /* by the key of the pool and the name of the device */
+    struct dv_slabs memory; /* of idents and holds */
     struct dv_map pools;
     struct dv_map nodes;
     struct dv_map classes;  /* name -> struct dv_object */

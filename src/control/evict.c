@@ -41,6 +41,7 @@ struct dv_evictor *dv_evictor_new(struct dv_control *control)
 
     evictor->control = control;
     dv_map_init(&evictor->claims);
+    dv_slabs_init(&evictor->memory);
     dv_list_init(&evictor->dirty_claims);
     dv_map_init(&evictor->dirty_pods);
     dv_list_init(&evictor->dirty_order);
@@ -61,12 +62,12 @@ const struct dv_api_resource_claim *dv_used_claim_value(const struct dv_used_cla
     return dv_object_unpack(used->object)->value;
 }
 
-static void free_claim(struct dv_used_claim *claim)
+static void free_claim(struct dv_evictor *evictor, struct dv_used_claim *claim)
 {
     dv_link_remove(&claim->dirty);
     dv_object_unkeep(claim->object);
     dv_arena_free(claim->arena);
-    free(claim);
+    dv_slab_free(&evictor->memory, claim, sizeof(*claim) + claim->key.n);
 }
 
 void dv_evictor_free(struct dv_evictor *evictor)
@@ -78,12 +79,13 @@ void dv_evictor_free(struct dv_evictor *evictor)
         return;
     dv_task_cancel(&evictor->task);
     while ((entry = dv_map_next(&evictor->claims, &at)) != NULL)
-        free_claim(entry->value);
+        free_claim(evictor, entry->value);
     for (at = 0; (entry = dv_map_next(&evictor->doomed, &at)) != NULL;)
         dv_doom_free(entry->value);
     for (at = 0; (entry = dv_map_next(&evictor->dirty_pods, &at)) != NULL;)
         free(entry->value);
     dv_map_fini(&evictor->claims);
+    dv_slabs_fini(&evictor->memory);
     dv_map_fini(&evictor->doomed);
     dv_map_fini(&evictor->dirty_pods);
     dv_rules_fini(evictor);
@@ -229,12 +231,12 @@ static void forget_claim(struct dv_evictor *evictor, struct dv_used_claim *used)
         mark_pods_of(evictor, used->key);
     dv_index_set(&evictor->claims_by_pool, used->key, NULL, 0);
     (void)dv_map_remove(&evictor->claims, used->key);
-    free_claim(used);
+    free_claim(evictor, used);
 }
 
 static struct dv_used_claim *new_claim(struct dv_evictor *evictor, dv_str key)
 {
-    struct dv_used_claim *used = dv_alloc(sizeof(*used) + key.n);
+    struct dv_used_claim *used = dv_slab_alloc(&evictor->memory, sizeof(*used) + key.n);
 
     memcpy(used + 1, key.p, key.n);
     used->key = (dv_str){(const char *)(used + 1), key.n};

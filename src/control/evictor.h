@@ -14,6 +14,7 @@
 
 #include "base/list.h"
 #include "base/map.h"
+#include "base/slab.h"
 #include "base/str.h"
 #include "control/control_index.h"
 #include "control/controllers.h"
@@ -76,7 +77,8 @@ struct dv_pool_slice {
 
 struct dv_evictor {
     struct dv_control *control;
-    struct dv_map claims; /* dv_used_claim by key */
+    struct dv_map claims;   /* dv_used_claim by key */
+    struct dv_slabs memory; /* of these */
     struct dv_list dirty_claims;
     struct dv_map dirty_pods; /* by key */
     struct dv_list dirty_order;

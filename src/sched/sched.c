@@ -87,6 +87,7 @@ static void free_all(struct dv_sched *sched)
     dv_affinity_free(sched->affinity);
     dv_sched_resources_fini(&sched->resources);
     dv_sched_amounts_fini(&sched->amounts);
+    dv_slabs_fini(&sched->memory);
     dv_inventory_free(sched->inventory);
     dv_arena_free(sched->scratch);
     dv_buf_fini(&sched->text);
@@ -278,6 +279,7 @@ struct dv_sched *dv_sched_open(struct dv_loop *loop, const struct dv_sched_optio
     sched->scratch = dv_arena_new();
     sched->affinity = dv_affinity_new();
     sched->inventory = dv_sched_new_inventory(sched->options.gates);
+    dv_slabs_init(&sched->memory);
     dv_sched_metrics_open(sched);
     if (!open_views(sched, err)) {
         close_views(sched);

@@ -12,6 +12,7 @@
 #include "base/defs.h"
 #include "base/list.h"
 #include "base/map.h"
+#include "base/slab.h"
 #include "base/str.h"
 #include "resource/object_pool.h"
 #include "resource/resource.h"
@@ -29,7 +30,7 @@ static void add_taken(struct dv_sched_claim *claim,
 {
     struct dv_sched *sched = claim->sched;
     size_t n = result->driver.n + result->pool.n + result->device.n + 2;
-    struct dv_sched_taken *taken = dv_alloc(sizeof(*taken) + n);
+    struct dv_sched_taken *taken = dv_slab_alloc(&sched->memory, sizeof(*taken) + n);
     char *text = (char *)(taken + 1);
     char *at = text;
     struct dv_sched_taken *first;
@@ -52,6 +53,11 @@ static void add_taken(struct dv_sched_claim *claim,
     }
     taken->rival = first->rival;
     first->rival = taken;
+}
+
+static void free_taken(struct dv_sched *sched, struct dv_sched_taken *taken)
+{
+    dv_slab_free(&sched->memory, taken, sizeof(*taken) + taken->key.n);
 }
 
 static void remove_taken(struct dv_sched *sched, struct dv_sched_taken *taken)
@@ -109,7 +115,7 @@ static void release(struct dv_sched_claim *claim, const struct dv_api_allocation
 
         claim->taken = taken->next_of_claim;
         remove_taken(sched, taken);
-        free(taken);
+        free_taken(sched, taken);
     }
     dv_inventory_release(sched->inventory, allocation);
     for (size_t i = 0; i < allocation->devices.n_results; i++)
@@ -235,7 +241,7 @@ struct dv_sched_claim *dv_sched_claim(struct dv_sched *sched, dv_str namespace, 
 
     if (claim)
         return claim;
-    claim = dv_alloc(sizeof(*claim) + key.n);
+    claim = dv_slab_alloc(&sched->memory, sizeof(*claim) + key.n);
     text = (char *)(claim + 1);
     memcpy(text, key.p, key.n);
     claim->sched = sched;
@@ -256,9 +262,9 @@ static void free_claim(struct dv_sched_claim *claim)
         struct dv_sched_taken *taken = claim->taken;
 
         claim->taken = taken->next_of_claim;
-        free(taken);
+        free_taken(claim->sched, taken);
     }
-    free(claim);
+    dv_slab_free(&claim->sched->memory, claim, sizeof(*claim) + claim->key.n);
 }
 
 void dv_sched_claim_drop(struct dv_sched_claim *claim)

@@ -12,6 +12,7 @@
 #include "base/defs.h"
 #include "base/list.h"
 #include "base/map.h"
+#include "base/slab.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "loop/loop.h"
@@ -59,12 +60,17 @@ void dv_sched_namespace_changed(void *ctx, struct dv_object *old, struct dv_obje
 
 static struct dv_sched_placed *new_placed(struct dv_sched *sched, dv_str key)
 {
-    struct dv_sched_placed *placed = dv_alloc(sizeof(*placed) + key.n);
+    struct dv_sched_placed *placed = dv_slab_alloc(&sched->memory, sizeof(*placed) + key.n);
     char *at = placed->text;
 
     placed->key = dv_str_put(key, &at);
     dv_map_set(&sched->placed, placed->key, placed);
     return placed;
+}
+
+static void free_placed(struct dv_sched *sched, struct dv_sched_placed *placed)
+{
+    dv_slab_free(&sched->memory, placed, sizeof(*placed) + placed->key.n);
 }
 
 static void count_priority(struct dv_sched *sched, int64_t priority, bool is_more)
@@ -159,7 +165,7 @@ void dv_sched_unplace(struct dv_sched *sched, const struct dv_sched_node *node,
         return; /* it was shown on another node meanwhile */
     take_away(sched, placed);
     dv_map_remove(&sched->placed, placed->key);
-    free(placed);
+    free_placed(sched, placed);
     dv_sched_relations_changed(sched);
     dv_sched_victim_is_gone(sched, node);
 }
@@ -172,7 +178,7 @@ void dv_sched_placed_free(struct dv_sched *sched)
         struct dv_sched_placed *placed = entry->value;
 
         take_away(sched, placed);
-        free(placed);
+        free_placed(sched, placed);
     }
     dv_map_fini(&sched->placed);
     dv_vec_fini(&sched->priorities);

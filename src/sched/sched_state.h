@@ -18,6 +18,7 @@
 #include "base/err.h"
 #include "base/list.h"
 #include "base/map.h"
+#include "base/slab.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "cluster/cluster.h"
@@ -322,6 +323,7 @@ struct dv_sched {
     uint64_t n_arrivals;
     size_t n_pending[DV_SCHED_N_QUEUES];
     struct dv_task turn;
+    struct dv_slabs memory;  /* of claims, what they hold, and pods that have a node */
     struct dv_timer rest;    /* until the inventory gives back what nobody has used meanwhile */
     bool is_used;            /* it was, since the last look */
     struct dv_list bindings; /* of struct dv_sched_binding */
