@@ -12,8 +12,6 @@
 #include "base/buf.h"
 #include "base/list.h"
 #include "base/map.h"
-#include "base/name_table.h"
-#include "base/slab.h"
 #include "base/str.h"
 #include "number/number.h"
 #include "resource/resource.h"

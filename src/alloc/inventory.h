@@ -10,12 +10,11 @@
 #include <stdint.h>
 
 #include "alloc/alloc.h"
+#include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/list.h"
 #include "base/map.h"
-#include "base/name_table.h"
-#include "base/slab.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "number/number.h"

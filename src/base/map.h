@@ -45,6 +45,38 @@ void dv_map_clear(struct dv_map *map);
  * Removing the entry just returned is fine; adding is not. */
 const struct dv_map_entry *dv_map_next(const struct dv_map *map, size_t *at);
 
+/* ---- tables of names ---- */
+
+/* A hash table of things that have a namespace and a name. It holds pointers and asks the things
+ * themselves for their names, so that an object in a table costs a slot and nothing more. */
+struct dv_name {
+    dv_str namespace; /* empty for what is in no namespace */
+    dv_str name;
+};
+
+struct dv_names_slot {
+    void *item; /* NULL: free */
+    uint64_t hash;
+};
+
+struct dv_names {
+    struct dv_name (*name_of)(const void *item);
+    struct dv_names_slot *slots;
+    size_t n_slots; /* a power of two, or 0 */
+    size_t n;
+};
+
+void dv_names_init(struct dv_names *names, struct dv_name (*name_of)(const void *item));
+void dv_names_fini(struct dv_names *names); /* frees no items */
+
+void *dv_names_get(const struct dv_names *names, dv_str namespace, dv_str name); /* NULL: absent */
+/* Puts it in, and returns what it replaces, or NULL. */
+void *dv_names_put(struct dv_names *names, void *item);
+/* Takes it out and returns it; NULL when absent. */
+void *dv_names_remove(struct dv_names *names, dv_str namespace, dv_str name);
+/* The next item at or after slot *at, which is moved past it; NULL at the end. Start with 0. */
+void *dv_names_next(const struct dv_names *names, size_t *at);
+
 /* SipHash-1-3 under the process' random seed. */
 uint64_t dv_hash(dv_str s);
 

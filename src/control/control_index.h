@@ -7,9 +7,9 @@
 
 #include <stddef.h>
 
+#include "base/arena.h"
 #include "base/list.h"
-#include "base/name_table.h"
-#include "base/slab.h"
+#include "base/map.h"
 #include "base/str.h"
 
 struct dv_index {

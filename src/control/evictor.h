@@ -12,9 +12,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/arena.h"
 #include "base/list.h"
 #include "base/map.h"
-#include "base/slab.h"
 #include "base/str.h"
 #include "control/control_index.h"
 #include "control/controllers.h"

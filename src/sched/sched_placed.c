@@ -12,7 +12,6 @@
 #include "base/defs.h"
 #include "base/list.h"
 #include "base/map.h"
-#include "base/slab.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "loop/loop.h"

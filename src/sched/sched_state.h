@@ -14,11 +14,11 @@
 #include <stdint.h>
 
 #include "affinity/affinity.h"
+#include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/list.h"
 #include "base/map.h"
-#include "base/slab.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "cluster/cluster.h"
@@ -454,8 +454,6 @@ void dv_sched_queue(struct dv_sched_pod *pod);
 void dv_sched_unqueue(struct dv_sched_pod *pod);
 /* Has decisions made in the next turn of the loop, if there are any to make. */
 void dv_sched_turn(struct dv_sched *sched);
-
-/* ---- sched_rest.c ---- */
 
 /* To be called when the inventory is asked: it gives back what it makes for that some time later.
  */

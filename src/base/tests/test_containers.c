@@ -2,10 +2,10 @@
 
 #include <stdio.h>
 
+#include "base/arena.h"
 #include "base/list.h"
 #include "base/map.h"
 #include "base/num.h"
-#include "base/slab.h"
 
 struct item {
     char name[16];

@@ -8,7 +8,7 @@
 #include "base/defs.h"
 #include "base/err.h"
 #include "base/list.h"
-#include "base/name_table.h"
+#include "base/map.h"
 #include "base/str.h"
 #include "cluster/cluster.h"
 #include "cluster/embedded/engine.h"

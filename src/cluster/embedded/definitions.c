@@ -14,7 +14,7 @@
 #include "base/defs.h"
 #include "base/err.h"
 #include "base/log.h"
-#include "base/name_table.h"
+#include "base/map.h"
 #include "base/str.h"
 #include "cluster/cluster.h"
 #include "cluster/embedded.h"

@@ -11,7 +11,6 @@
 #include "base/err.h"
 #include "base/list.h"
 #include "base/num.h"
-#include "base/slab.h"
 #include "cluster/cluster.h"
 #include "cluster/embedded/cluster_operation.h"
 #include "cluster/embedded/collect.h"

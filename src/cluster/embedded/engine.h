@@ -6,10 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/list.h"
-#include "base/slab.h"
 #include "base/str.h"
 #include "cluster/cluster.h"
 #include "cluster/embedded.h"

@@ -10,7 +10,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/defs.h"
-#include "base/name_table.h"
+#include "base/map.h"
 #include "base/num.h"
 #include "base/str.h"
 #include "cluster/cluster.h"

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/slab.h"
 #include "resource/object_pool.h"
 #include "resource/resource.h"
 

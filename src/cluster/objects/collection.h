@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "base/list.h"
-#include "base/name_table.h"
+#include "base/map.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "cluster/objects/history.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/slab.h"
+#include "base/arena.h"
 #include "cluster/objects/collection.h"
 #include "resource/object_pool.h"
 #include "resource/resource.h"

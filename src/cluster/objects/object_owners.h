@@ -7,9 +7,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/arena.h"
 #include "base/list.h"
 #include "base/map.h"
-#include "base/slab.h"
 #include "base/str.h"
 
 struct dv_api_owner_reference;

@@ -4,7 +4,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/log.h"
-#include "base/name_table.h"
+#include "base/map.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "cluster/cluster.h"

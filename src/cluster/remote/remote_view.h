@@ -9,7 +9,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/list.h"
-#include "base/name_table.h"
+#include "base/map.h"
 #include "base/vec.h"
 #include "cluster/remote/remote_event.h"
 #include "cluster/shared/cluster_view.h"

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include "base/defs.h"
-#include "base/name_table.h"
+#include "base/map.h"
 #include "base/str.h"
 #include "cluster/cluster.h"
 #include "loop/loop.h"

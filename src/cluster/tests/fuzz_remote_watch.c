@@ -11,7 +11,7 @@
 #include "base/buf.h"
 #include "base/defs.h"
 #include "base/err.h"
-#include "base/name_table.h"
+#include "base/map.h"
 #include "base/str.h"
 #include "cluster/remote/remote_event.h"
 #include "resource/resource.h"

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/arena.h"
 #include "base/defs.h"
-#include "base/slab.h"
 #include "cluster/objects/collection.h"
 #include "cluster/objects/history.h"
 #include "resource/resource.h"

@@ -9,7 +9,7 @@
  *     | struct unpacked | value, structs  | texts |    while it is used
  *     +-----------------+-----------------+-------+
  *
- * Values are in memory of their own (value_blocks.h), apart from rows, which last (base/slab.h). */
+ * Values are in memory of their own (value_blocks.h), apart from rows, which last (slabs). */
 #include "resource/object_pool.h"
 
 #include <assert.h>
@@ -21,7 +21,6 @@
 #include "base/err.h"
 #include "base/list.h"
 #include "base/num.h"
-#include "base/slab.h"
 #include "pb/pb.h"
 #include "resource/codec/copy.h"
 #include "resource/codec/object_row.h"
