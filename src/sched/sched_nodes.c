@@ -131,6 +131,18 @@ static bool are_facts_equal(const struct dv_api_node *old, const struct dv_api_n
     return dv_message_eq(&dv_message_node, &a, &b);
 }
 
+static bool are_labels_equal(const struct dv_api_node *old, const struct dv_api_node *now)
+{
+    const struct dv_api_node a = {
+        .metadata = {.labels = old->metadata.labels, .n_labels = old->metadata.n_labels}
+    };
+    const struct dv_api_node b = {
+        .metadata = {.labels = now->metadata.labels, .n_labels = now->metadata.n_labels}
+    };
+
+    return dv_message_eq(&dv_message_node, &a, &b);
+}
+
 static void take_out(struct dv_sched *sched, struct dv_sched_node *node)
 {
     struct dv_sched_node *moved = sched->nodes.v[sched->nodes.n - 1];
@@ -169,8 +181,10 @@ void dv_sched_node_changed(void *ctx, struct dv_object *old, struct dv_object *n
         node->object = dv_object_ref(now);
         return; /* only a heartbeat or a condition has changed: nothing that decides */
     } else {
-        /* Which slices are for the node depends on its labels. */
-        dv_inventory_forget_node(sched->inventory, node->name);
+        /* Which slices are for the node depends on its labels; not on a plugin's devices, which may
+         * come and go many times a second. */
+        if (!are_labels_equal(node->object->value, now->value))
+            dv_inventory_forget_node(sched->inventory, node->name);
         dv_affinity_leave(sched->affinity, &node->near);
         dv_object_unref(node->object);
     }
