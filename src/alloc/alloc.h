@@ -113,7 +113,7 @@ struct dv_alloc_result {
 
 /* Chooses devices for all claims together. Changes nothing: hold what you take. The result is in
  * `arena`, but for texts and lists of slices and claims, which are borrowed: of slices until they
- * are removed or dv_inventory_rest is called. `err` is set unless
+ * are removed, their node is forgotten or dv_inventory_rest is called. `err` is set unless
  * the outcome is DV_ALLOC_DONE or DV_ALLOC_NONE. What selectors were found to be true on is kept
  * also when it gives up, so that the same question costs less each time. */
 void dv_allocate(struct dv_inventory *inventory, const struct dv_alloc_node *node,

@@ -5,8 +5,9 @@
  *     awake:    slice->spec and device->api are there, pinned or decoded
  *     sleeping: they are NULL, and the object is only kept, so that it may be packed
  *
- * A slice for one node is woken when a view of the node is made, or when another node looks at its
- * pool. Slices that are for several nodes, and objects that have no row, do not sleep. */
+ * A slice for one node is woken when a view of the node is made, or when another node counts what
+ * its devices consume of a pool's counters. Slices that are for several nodes, and objects that
+ * have no row, do not sleep. */
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -18,7 +19,7 @@
 #include "resource/object_pool.h"
 #include "resource/resource.h"
 
-/* So many nodes are put to rest in one go: some hundred microseconds with a full node each. */
+/* So many nodes are put to rest in one go: all together some hundred microseconds. */
 #define NODES_AT_ONCE 64u
 
 static void set_value(struct dv_inventory_slice *slice, const struct dv_api_resource_slice *value)

@@ -48,13 +48,18 @@ static bool knows_consumption(struct dv_alloc_node_view *view, struct dv_alloc_n
     return true;
 }
 
-static bool knows_all(struct dv_alloc_node_view *view, struct dv_alloc_node_pool *pool,
-                      struct dv_inventory_slice *const *slices, size_t n)
+static bool knows_all(struct dv_inventory *inventory, struct dv_alloc_node_view *view,
+                      struct dv_alloc_node_pool *pool, struct dv_inventory_slice *const *slices,
+                      size_t n)
 {
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
+        if (!slices[i]->is_consuming)
+            continue;
+        dv_inventory_wake(inventory, slices[i]);
         for (size_t j = 0; slices[i]->spec->n_shared_counters == 0 && j < slices[i]->n_devices; j++)
             if (!knows_consumption(view, pool, &slices[i]->devices[j]))
                 return false;
+    }
     return true;
 }
 
@@ -73,7 +78,8 @@ static bool add_set(struct dv_alloc_node_view *view, struct dv_alloc_node_pool *
 
 /* Makes the counters of the pool. False, with pool->problem set, when devices name counters that
  * the pool does not have. */
-bool dv_pool_make_counters(struct dv_alloc_node_view *view, struct dv_alloc_node_pool *pool)
+bool dv_pool_make_counters(struct dv_inventory *inventory, struct dv_alloc_node_view *view,
+                           struct dv_alloc_node_pool *pool)
 {
     size_t n = 0;
 
@@ -100,8 +106,8 @@ bool dv_pool_make_counters(struct dv_alloc_node_view *view, struct dv_alloc_node
     }
     if (!view->checks_counters)
         return true;
-    return knows_all(view, pool, pool->slices, pool->n_slices) &&
-           knows_all(view, pool, pool->others, pool->n_others);
+    return knows_all(inventory, view, pool, pool->slices, pool->n_slices) &&
+           knows_all(inventory, view, pool, pool->others, pool->n_others);
 }
 
 static void subtract(struct dv_alloc_node_pool *pool, const struct dv_inventory_slice *slice,
@@ -150,6 +156,8 @@ void dv_pool_refresh_counters(struct dv_inventory *inventory, struct dv_alloc_no
         if (pool->slices[i]->spec->n_shared_counters == 0)
             subtract(pool, pool->slices[i], inventory->scratch);
     for (size_t i = 0; i < pool->n_others; i++) {
+        if (!pool->others[i]->is_consuming)
+            continue;
         dv_inventory_wake(inventory, pool->others[i]); /* its own node may be at rest */
         subtract(pool, pool->others[i], inventory->scratch);
     }

@@ -69,8 +69,11 @@ void dv_inventory_forget_node(struct dv_inventory *inventory, dv_str name)
         return;
     }
     node = dv_map_get(&inventory->nodes, name);
-    if (node)
-        dv_inventory_rest_node(inventory, node);
+    if (!node)
+        return;
+    /* What was found on it may point into its slices, and depend on its labels. */
+    node->version = ++inventory->version;
+    dv_inventory_rest_node(inventory, node);
 }
 
 static uint32_t take_slot(struct dv_inventory *inventory)
@@ -90,6 +93,7 @@ static void add_device(struct dv_inventory *inventory, struct dv_inventory_slice
     device->ident = dv_ident_ref(inventory, slice->pool->driver, slice->pool->name, api->name);
     device->slot = take_slot(inventory);
     device->content = dv_alloc_device_content(inventory, device);
+    slice->is_consuming |= api->n_consumes_counters > 0;
     device->is_multi = inventory->features.consumable_capacity && api->allow_multiple_allocations &&
                        *api->allow_multiple_allocations;
 }
@@ -122,6 +126,7 @@ void dv_inventory_enter_slice(struct dv_inventory *inventory, struct dv_inventor
         dv_list_push(&inventory->shared, &slice->in_node);
     }
     slice->n_devices = api->spec.n_devices;
+    slice->generation = api->spec.pool.generation;
     *(slice->node ? &slice->node->n_devices : &inventory->n_shared_devices) += slice->n_devices;
     slice->devices = DV_NEW_ARRAY(slice->arena, struct dv_alloc_device, slice->n_devices);
     for (size_t i = 0; i < slice->n_devices; i++)

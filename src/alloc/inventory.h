@@ -92,6 +92,8 @@ struct dv_inventory_slice {
     struct dv_arena *arena;
     struct dv_alloc_device *devices;
     size_t n_devices;
+    int64_t generation; /* of the pool */
+    bool is_consuming;  /* a device consumes counters */
     uint64_t order;
     struct dv_link in_pool; /* by `order` */
     struct dv_link in_node; /* in its node's slices, or in the inventory's shared ones */
@@ -230,7 +232,7 @@ struct dv_inventory {
     struct dv_list selectors_by_use;
     size_t n_selectors;
     struct dv_list shared; /* slices that are not for a single node */
-    struct dv_list awake;  /* nodes with a view, or with slices that do not sleep */
+    struct dv_list awake;  /* nodes that have something to give back at rest */
     size_t n_shared_devices;
     uint64_t shared_version;
     uint64_t classes_version;
@@ -341,7 +343,8 @@ size_t dv_inventory_rivals(struct dv_inventory *inventory, dv_str node,
 /* "pool gpu.example.com/n2 is also that of slice x of node n1" */
 dv_str dv_rival_print(const struct dv_alloc_rival *rival, struct dv_arena *arena);
 
-DV_CHECKED bool dv_pool_make_counters(struct dv_alloc_node_view *view,
+DV_CHECKED bool dv_pool_make_counters(struct dv_inventory *inventory,
+                                      struct dv_alloc_node_view *view,
                                       struct dv_alloc_node_pool *pool);
 void dv_pool_refresh_counters(struct dv_inventory *inventory, struct dv_alloc_node_pool *pool);
 void dv_place_find_counters(struct dv_alloc_node_view *view, struct dv_alloc_place *place);

@@ -15,6 +15,9 @@
 #include "resource/resource.h"
 #include "resource/select.h"
 
+/* How many times as much as a device's place in a view its decoding takes. */
+#define WAKING 3u
+
 /* A pool while its slices for the node are being gathered. */
 struct gathered {
     struct dv_alloc_pool *pool;
@@ -108,7 +111,7 @@ static struct gathered *gathered_of(struct gathering *gathering, struct dv_alloc
 static void gather_slice(struct gathering *gathering, struct dv_inventory_slice *slice)
 {
     struct gathered *gathered = gathered_of(gathering, slice->pool);
-    int64_t generation = slice->spec->pool.generation;
+    int64_t generation = slice->generation;
 
     if (generation < gathered->generation)
         return;
@@ -163,10 +166,9 @@ static bool look_wider(struct gathering *gathering, const struct gathered *gathe
     for (struct dv_link *link = all->head.next; link != &all->head; link = link->next) {
         struct dv_inventory_slice *slice = DV_CONTAINER(link, struct dv_inventory_slice, in_pool);
 
-        dv_inventory_wake(gathering->inventory, slice);
-        if (slice->spec->pool.generation > gathered->generation)
+        if (slice->generation > gathered->generation)
             return false;
-        if (slice->spec->pool.generation < gathered->generation)
+        if (slice->generation < gathered->generation)
             continue;
         n++;
         if (!contains(gathered, slice))
@@ -246,7 +248,7 @@ static void build(struct gathering *gathering, struct dv_alloc_node_pool *pool)
             dv_str_printf(arena, "two slices have a device named %.*s", DV_FMT(twice->api->name));
         return;
     }
-    if (!dv_pool_make_counters(gathering->view, pool)) {
+    if (!dv_pool_make_counters(gathering->inventory, gathering->view, pool)) {
         pool->state = DV_ALLOC_POOL_INVALID;
         return;
     }
@@ -381,13 +383,25 @@ static struct dv_alloc_node_view *make_view(struct dv_inventory *inventory,
     return view;
 }
 
+/* All slices of a node that can sleep do so together. */
+static bool sleeps(const struct dv_alloc_inventory_node *node)
+{
+    struct dv_link *link;
+
+    DV_LIST_EACH (&node->slices, link)
+        if (!DV_CONTAINER(link, struct dv_inventory_slice, in_node)->spec)
+            return true;
+    return false;
+}
+
 void dv_inventory_view_work(const struct dv_inventory *inventory, const struct dv_alloc_node *node,
                             uint64_t *n_made, uint64_t *n_counted)
 {
     const struct dv_alloc_inventory_node *own = dv_map_get(&inventory->nodes, node->name);
 
     *n_counted = 0;
-    *n_made = inventory->n_shared_devices + (own ? own->n_devices : 0);
+    *n_made = inventory->n_shared_devices + (own ? own->n_devices : 0) +
+              (own && sleeps(own) ? WAKING * own->n_devices : 0);
     if (!own || !is_current(inventory, own, node))
         return;
     *n_made = 0;

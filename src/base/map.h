@@ -42,7 +42,8 @@ void *dv_map_remove(struct dv_map *map, dv_str key);
 void dv_map_clear(struct dv_map *map);
 
 /* The next live entry at or after *at, which is moved past it; NULL at the end. Start with 0.
- * Removing the entry just returned is fine; adding is not. */
+ * Removing the entry just returned is fine, but what is needed of it is to be taken out before;
+ * adding is not. */
 const struct dv_map_entry *dv_map_next(const struct dv_map *map, size_t *at);
 
 /* ---- tables of names ---- */

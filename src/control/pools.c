@@ -17,6 +17,7 @@
 #include "control/taint.h"
 #include "resource/object_pool.h"
 #include "resource/resource.h"
+#include "resource/select.h"
 
 static bool is_evicting_device(const struct dv_api_device *device)
 {
@@ -188,8 +189,20 @@ void dv_pools_apply(const struct dv_evictor *evictor,
     }
 }
 
-/* How many devices of a slice in such a pool the rule selects; only names of devices need a look at
- * the slice, which may be packed. */
+struct counting {
+    dv_str name;
+    size_t n;
+};
+
+static void count_name(void *ctx, dv_str name)
+{
+    struct counting *counting = ctx;
+
+    counting->n += dv_str_eq(name, counting->name);
+}
+
+/* How many devices of a slice in such a pool the rule selects. Slices may be packed, and stay so.
+ */
 static size_t count(const struct dv_pool_slice *slice,
                     const struct dv_api_device_taint_selector *selector)
 {
@@ -197,18 +210,20 @@ static size_t count(const struct dv_pool_slice *slice,
     dv_str driver = dv_str_slice(slice->pool->key, 0, slash);
     dv_str pool = dv_str_slice(slice->pool->key, slash + 1, slice->pool->key.n);
     struct dv_api_device_taint_selector whole = *selector;
-    const struct dv_api_resource_slice_spec *spec;
-    size_t n = 0;
+    struct counting counting = {selector->device, 0};
 
     whole.device = DV_STR_NONE;
     if (!dv_taint_selects(&whole, driver, pool, DV_STR_NONE))
         return 0;
     if (!selector->device.p)
         return slice->n_devices;
-    spec = &slice_of(slice)->spec;
-    for (size_t i = 0; i < spec->n_devices; i++)
-        n += dv_taint_selects(selector, driver, pool, spec->devices[i].name);
-    return n;
+    if (!dv_object_each_text(slice->object, DV_STR("spec.devices.name"), count_name, &counting)) {
+        const struct dv_api_resource_slice *value = slice->object->value;
+
+        for (size_t i = 0; i < value->spec.n_devices; i++)
+            count_name(&counting, value->spec.devices[i].name);
+    }
+    return counting.n;
 }
 
 size_t dv_pools_count(const struct dv_evictor *evictor,

@@ -5,7 +5,8 @@
  * A reference by dv_object_ref keeps it unpacked, so that who has one need not know of pools; who
  * keeps many objects keeps them with dv_object_keep, and unpacks one before a look at it.
  *
- * All of it is for one thread, but dv_object_read, which any thread may call. */
+ * All of it is for one thread, but dv_object_read, dv_object_row and dv_object_names, which any
+ * thread may call: rows do not change. */
 #ifndef DV_RESOURCE_OBJECT_POOL_H
 #define DV_RESOURCE_OBJECT_POOL_H
 
@@ -48,7 +49,8 @@ void dv_object_unkeep(struct dv_object *object);
 struct dv_object *dv_object_unpack(struct dv_object *object);
 
 /* The object with its value, whether it is packed or not, for a thread that has no reference by
- * dv_object_ref: one in a pool is decoded into `whole`, all in `arena`. */
+ * dv_object_ref: one in a pool is decoded into `whole`; its structs are in `arena`, its texts
+ * in the row. */
 const struct dv_object *dv_object_read(const struct dv_object *object, struct dv_arena *arena,
                                        struct dv_object *whole);
 

@@ -45,6 +45,10 @@ bool dv_field_selector_is_empty(const struct dv_field_selector *selector);
 /* Whether the object, which may be packed, matches both; `fields` may be NULL. */
 bool dv_object_is_selected(struct dv_object *object, const struct dv_label_selector *labels,
                            const struct dv_field_selector *fields);
+/* Tells each text at a path of fields ("spec.devices.name") of an object that may be packed, in
+ * order, and unpacks nothing. False: the object is in no pool, and its value is always there. */
+bool dv_object_each_text(const struct dv_object *object, dv_str path,
+                         void (*see)(void *ctx, dv_str text), void *ctx);
 /* Whether the object, which may be packed, has an annotation of that name. */
 bool dv_object_has_annotation(const struct dv_object *object, dv_str name);
 /* The value that `label` must have, when the selector demands one: for looking up by name. */

@@ -177,7 +177,8 @@ static struct dv_sched_pod *next_in_queue(struct dv_sched *sched)
 static void on_rest(struct dv_timer *timer)
 {
     struct dv_sched *sched = DV_CONTAINER(timer, struct dv_sched, rest);
-    bool is_calm = !sched->is_used && !sched->attempt && !dv_sched_slices_are_behind(sched);
+    bool is_calm = !sched->is_used && !sched->attempt && !dv_sched_slices_are_behind(sched) &&
+                   !dv_inventory_is_lent(sched->inventory);
     bool has_more = !is_calm || dv_inventory_rest(sched->inventory);
 
     sched->is_used = false;

@@ -1,6 +1,7 @@
 """Pools of other nodes: no driver publishes into them, and what an administrator does is told."""
 
 import os
+import time
 
 import pytest
 
@@ -73,6 +74,16 @@ def test_a_driver_does_not_wait_for_a_node_that_comes_later(node, drivers, api):
     make_pod_for(api, "p")
     until(lambda: api.must("GET", f"{PODS}/p")["spec"].get("nodeName") == "worker-3", PATIENCE_S,
           "the pod on its node")
+
+
+def test_a_pool_of_another_node_is_known_when_nobody_has_looked_for_long(drivers, api):
+    api.must("POST", SLICES, slice_in("own", "worker-1", "shared"))
+    # Until slices are packed: the scheduler rests two to four seconds after it was used, and one
+    # later they are rows. Nothing tells of it; on a slow machine this shows less, and is still true.
+    time.sleep(6)
+    doc = drivers["worker-2"].refused(403, "POST", SLICES, slice_in("x", "worker-2", "shared"))
+    assert 'pool "shared" is of node "worker-1" (slice "own")' in doc["message"], doc
+    api.must("GET", f"{SLICES}/own")
 
 
 def test_a_token_is_for_the_pools_that_it_was_made_for(node, drivers, api):

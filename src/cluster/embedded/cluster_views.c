@@ -15,10 +15,13 @@
 #include "cluster/objects/collection.h"
 #include "cluster/shared/cluster_view.h"
 #include "loop/loop.h"
+#include "resource/object_pool.h"
 #include "resource/resource.h"
 
-/* How many objects a new view is told in one turn: about a millisecond of whoever listens. */
+/* How many objects a new view is told in one turn, and of how many bytes as rows: about a
+ * millisecond of whoever listens, and one or two more when they have to be unpacked. */
 #define PORTION 500u
+#define PORTION_BYTES (128u * 1024u)
 
 struct local_view {
     struct dv_view view;
@@ -66,12 +69,15 @@ static void tell_portion(struct dv_task *task)
     struct dv_collection_place place =
         dv_collection_find(collection, (dv_str){local->after, local->n_after});
     struct dv_entry *entry = NULL;
+    size_t bytes = 0;
 
-    for (size_t i = 0; i < PORTION && (entry = dv_collection_next(collection, &place)) != NULL;
+    for (size_t i = 0; i < PORTION && bytes < PORTION_BYTES &&
+                       (entry = dv_collection_next(collection, &place)) != NULL;
          i++) {
         dv_str namespace = dv_entry_namespace(entry);
         dv_str name = dv_entry_name(entry);
 
+        bytes += dv_object_kept_bytes(entry->object);
         if (dv_names_get(&local->view.objects, namespace, name))
             continue;
         if (!change(local, namespace, name, entry->object))

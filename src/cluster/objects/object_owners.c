@@ -34,14 +34,14 @@ void dv_object_owners_fini(struct dv_object_owners *owners)
     const struct dv_map_entry *item;
     size_t at = 0;
 
-    while ((item = dv_map_next(&owners->objects, &at)) != NULL) {
-        struct dv_entry *entry = item->value;
-        struct dv_dependence *dependence;
+    while ((item = dv_map_next(&owners->by_uid, &at)) != NULL) {
+        struct dv_object_owner *owner = item->value;
+        struct dv_link *link;
 
-        while ((dependence = entry->owners) != NULL) {
-            entry->owners = dependence->next;
-            forget(owners, dependence);
-        }
+        while ((link = dv_list_shift(&owner->dependents)) != NULL)
+            dv_slab_free(&owners->memory, DV_CONTAINER(link, struct dv_dependence, link),
+                         sizeof(struct dv_dependence));
+        dv_slab_free(&owners->memory, owner, sizeof(*owner) + owner->n_uid);
     }
     dv_map_fini(&owners->objects);
     dv_map_fini(&owners->by_uid);

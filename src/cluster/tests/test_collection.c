@@ -10,6 +10,7 @@
 #include "base/defs.h"
 #include "cluster/objects/collection.h"
 #include "cluster/objects/history.h"
+#include "cluster/objects/object_owners.h"
 #include "resource/resource.h"
 
 #define N_NAMES 3000u
@@ -266,9 +267,39 @@ static void what_is_lost_from_sight_has_the_version_of_the_change(void **state)
     dv_object_unref(object);
 }
 
+/* A store that somebody has made may have a uid twice: all goes at the end nevertheless. */
+static void two_objects_of_one_uid_leave_nothing_behind(void **state)
+{
+    struct dv_api_owner_reference owner = {.uid = DV_STR("o")};
+    struct dv_api_config_map map = {
+        .metadata = {
+                     .uid = DV_STR("u"),
+                     .owner_references = &owner,
+                     .n_owner_references = 1,
+                     }
+    };
+    struct dv_object_owners owners;
+    struct dv_entry *entries[2];
+    struct dv_object *objects[2];
+
+    (void)state;
+    dv_object_owners_init(&owners);
+    for (size_t i = 0; i < DV_COUNT(entries); i++) {
+        entries[i] = dv_alloc(sizeof(*entries[i]));
+        objects[i] = dv_object_new(dv_kind(DV_KIND_CONFIG_MAP), &map);
+        dv_object_owners_change(&owners, entries[i], NULL, objects[i]);
+    }
+    dv_object_owners_fini(&owners);
+    for (size_t i = 0; i < DV_COUNT(entries); i++) {
+        dv_object_unref(objects[i]);
+        free(entries[i]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(two_objects_of_one_uid_leave_nothing_behind),
         cmocka_unit_test(finds_and_walks_whatever_comes_and_goes),
         cmocka_unit_test(walks_on_behind_a_key_that_may_be_gone),
         cmocka_unit_test(forgets_the_oldest_changes),

@@ -3,7 +3,9 @@
  * a kind, and would take many times as long if it had to unpack them. */
 #include "resource/select.h"
 
+#include <assert.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/err.h"
 #include "base/str.h"
@@ -21,6 +23,8 @@
 #define NUMBER_ANNOTATIONS 12u
 #define NUMBER_KEY 1u
 #define NUMBER_VALUE 2u
+/* The length of a path. */
+#define PATH_MAX_N 4u
 
 /* Reads the labels of a packed object, which are sorted in its row. False: there are too many. */
 static bool read_labels(const struct dv_object *object, struct dv_str_entry *labels, size_t *n)
@@ -47,6 +51,53 @@ static bool read_labels(const struct dv_object *object, struct dv_str_entry *lab
         (void)dv_row_find(part.bytes, NUMBER_VALUE, &label.value); /* absent: it is empty */
         labels[(*n)++] = label;
     }
+    return true;
+}
+
+/* A path in a row, and who is told what is there. */
+struct seeking {
+    uint32_t numbers[PATH_MAX_N];
+    size_t n;
+    void (*see)(void *ctx, dv_str text);
+    void *ctx;
+};
+
+static void seek(const struct seeking *seeking, size_t depth, dv_str bytes)
+{
+    struct dv_pb_reader reader;
+    struct dv_pb_field part;
+    struct dv_err err;
+
+    dv_pb_reader_init(&reader, bytes);
+    while (!dv_pb_is_at_end(&reader) && dv_pb_read(&reader, &part, &err)) {
+        if (part.tag != DV_PB_TAG(seeking->numbers[depth], DV_PB_BYTES))
+            continue;
+        if (depth + 1 < seeking->n)
+            seek(seeking, depth + 1, part.bytes);
+        else
+            seeking->see(seeking->ctx, part.bytes);
+    }
+}
+
+bool dv_object_each_text(const struct dv_object *object, dv_str path,
+                         void (*see)(void *ctx, dv_str text), void *ctx)
+{
+    const struct dv_message *message = object->kind->versions[0].message;
+    struct seeking seeking = {.see = see, .ctx = ctx};
+    dv_str row = dv_object_row(object);
+
+    if (row.n == 0)
+        return false;
+    while (path.n > 0) {
+        size_t n = dv_str_find_char(path, '.');
+        const struct dv_field *field = dv_message_field(message, dv_str_slice(path, 0, n), NULL);
+
+        assert(field && seeking.n < PATH_MAX_N); /* paths are ours, not a client's */
+        seeking.numbers[seeking.n++] = field->number;
+        message = field->message;
+        path = dv_str_slice(path, n + 1, path.n);
+    }
+    seek(&seeking, 0, dv_row_body(row));
     return true;
 }
 

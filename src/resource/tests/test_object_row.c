@@ -504,6 +504,48 @@ static const struct {
     {"",           "status.podIP=10.0.0.2",             false},
 };
 
+static void join(void *ctx, dv_str text)
+{
+    dv_buf_add(ctx, text);
+    dv_buf_add_char(ctx, ' ');
+}
+
+static void texts_of_packed_objects_are_read_in_place(void **state)
+{
+    DV_CLEANUP(dv_buf_fini) struct dv_buf row;
+    DV_CLEANUP(dv_buf_fini) struct dv_buf seen;
+    struct dv_object_pool *pool = dv_object_pool_new(NULL, NULL);
+    struct dv_api_device devices[] = {{.name = DV_STR("a")}, {.name = DV_STR("b")}};
+    struct dv_api_resource_slice slice = {
+        .metadata = {.name = DV_STR("s")           },
+        .spec = { .driver = DV_STR("d"),
+                     .pool = {.name = DV_STR("p")},
+                     .devices = devices,
+                     .n_devices = DV_COUNT(devices)}
+    };
+    const struct dv_object whole = {
+        .kind = dv_kind(DV_KIND_SLICE), .meta = &slice.metadata, .value = &slice};
+    struct dv_object *object;
+    struct dv_object *unpooled = dv_object_new(whole.kind, &slice);
+
+    (void)state;
+    dv_buf_init(&row, 4096);
+    dv_buf_init(&seen, 4096);
+    dv_encode_row(&whole, &row);
+    object = dv_object_pool_add(pool, whole.kind, &slice, dv_buf_str(&row));
+    become_kept(object);
+    pack_all(pool);
+    assert_true(dv_object_each_text(object, DV_STR("spec.devices.name"), join, &seen));
+    assert_true(dv_object_each_text(object, DV_STR("spec.pool.name"), join, &seen));
+    assert_true(dv_object_each_text(object, DV_STR("spec.nodeName"), join, &seen));
+    assert_str(dv_buf_str(&seen), "a b p ");
+    assert_null(object->value);
+    assert_false(dv_object_each_text(unpooled, DV_STR("spec.driver"), join, &seen));
+    dv_object_unref(unpooled);
+    dv_object_unkeep(object);
+    dv_object_pool_free(pool);
+}
+
 static void selectors_say_the_same_of_packed_objects(void **state)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
@@ -553,6 +595,7 @@ int main(void)
         cmocka_unit_test(a_row_is_loaded_without_keeping_its_value),
         cmocka_unit_test(a_row_that_cannot_be_read_is_not_loaded),
         cmocka_unit_test(selectors_say_the_same_of_packed_objects),
+        cmocka_unit_test(texts_of_packed_objects_are_read_in_place),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,6 +7,7 @@
 #include "resource/object_pool.h"
 #include "resource/references.h"
 #include "resource/resource.h"
+#include "resource/select.h"
 #include "serve/auth.h"
 #include "serve/kube/kube_call.h"
 
@@ -130,6 +131,30 @@ struct dv_auth_relations dv_kube_relations(struct dv_kube *kube)
 
 /* ---- pools ---- */
 
+/* Whether a slice that may be packed is of the pool. */
+struct pool_seen {
+    dv_str name;
+    bool is_it;
+};
+
+static void see_pool(void *ctx, dv_str text)
+{
+    struct pool_seen *seen = ctx;
+
+    seen->is_it = dv_str_eq(text, seen->name);
+}
+
+static bool is_of_pool(struct dv_object *object, dv_str pool)
+{
+    struct pool_seen seen = {.name = pool};
+    const struct dv_api_resource_slice *slice;
+
+    if (dv_object_each_text(object, DV_STR("spec.pool.name"), see_pool, &seen))
+        return seen.is_it;
+    slice = object->value;
+    return dv_str_eq(slice->spec.pool.name, pool);
+}
+
 void dv_kube_look_at_pool(const struct dv_kube *kube, dv_str node,
                           const struct dv_api_resource_slice *slice, struct dv_auth_change *change)
 {
@@ -149,10 +174,11 @@ void dv_kube_look_at_pool(const struct dv_kube *kube, dv_str node,
     if (!dv_embedded_list(kube->options.embedded, &query, scratch, &page, &failure))
         return; /* no driver has such a name, and the slice is refused for it */
     for (size_t i = 0; i < page.n_objects; i++) {
-        const struct dv_api_resource_slice *other = page.objects[i]->value;
+        const struct dv_api_resource_slice *other;
 
-        if (!dv_str_eq(other->spec.pool.name, slice->spec.pool.name))
+        if (!is_of_pool(page.objects[i], slice->spec.pool.name))
             continue;
+        other = dv_object_unpack(page.objects[i])->value;
         if (n++ == 0)
             owner = other->spec.node_name;
         is_shared |= !owner.n || !dv_str_eq(other->spec.node_name, owner);

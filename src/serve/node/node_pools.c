@@ -145,13 +145,21 @@ static void on_rule(void *ctx, struct dv_object *old, struct dv_object *now)
     pools->changed(pools->ctx);
 }
 
+static bool has_same_labels(const struct dv_api_object_meta *a, const struct dv_api_object_meta *b)
+{
+    const struct dv_api_object_meta x = {.labels = a->labels, .n_labels = a->n_labels};
+    const struct dv_api_object_meta y = {.labels = b->labels, .n_labels = b->n_labels};
+
+    return dv_message_eq(&dv_message_object_meta, &x, &y);
+}
+
 /* Slices may select nodes by labels, so they are looked at again when these change. */
 static void on_node(void *ctx, struct dv_object *old, struct dv_object *now)
 {
     struct dv_node_pools *pools = ctx;
     const struct dv_object *slice;
 
-    if (!now || (old && dv_message_eq(&dv_message_object_meta, old->meta, now->meta)))
+    if (!now || (old && has_same_labels(old->meta, now->meta)))
         return;
     for (size_t at = 0; (slice = dv_view_next(pools->slices, &at)) != NULL;)
         (void)note(&pools->slices_here, slice->meta->name, is_slice_here(pools, slice));
