@@ -10,6 +10,7 @@
 #include "base/map.h"
 #include "base/str.h"
 #include "resource/object_pool.h"
+#include "resource/resource.h"
 
 /* Empty for a slice that is not of one node. */
 static dv_str node_of(const struct dv_inventory_slice *slice)

@@ -1,11 +1,11 @@
 #include "support/dvtest.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/list.h"
 #include "base/map.h"
-#include "base/num.h"
 
 struct item {
     char name[16];

@@ -2,7 +2,6 @@
  * its dependents. */
 #include "cluster/objects/object_owners.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
