@@ -172,11 +172,15 @@ void *dv_arena_alloc_array(struct dv_arena *arena, size_t n, size_t size, size_t
  * freed. Only what is used of one becomes resident. */
 #define REGION_SLABS 16u
 #define ALL_FREE ((1u << REGION_SLABS) - 1)
+/* An empty region of which no more slabs were ever used is kept: where a single thing comes and
+ * goes, mapping one each time would cost more than all else. */
+#define KEPT_SLABS 2u
 
 struct region {
     struct dv_link link; /* in slabs->regions, while a slab of it is free */
     char *base;
-    uint32_t free; /* a bit for each slab */
+    uint32_t free;      /* a bit for each slab */
+    uint32_t n_touched; /* slabs, from the first */
 };
 
 struct slab {
@@ -219,9 +223,20 @@ void dv_slabs_init(struct dv_slabs *slabs)
         dv_list_init(&slabs->free[i]);
 }
 
+static void free_region(struct region *region)
+{
+    dv_link_remove(&region->link);
+    free(region->base);
+    free(region);
+}
+
 void dv_slabs_fini(struct dv_slabs *slabs)
 {
-    assert(slabs->n == 0); /* slabs without room are in no list */
+    struct dv_link *link;
+
+    assert(slabs->n == 0); /* so that all regions are in the list */
+    while ((link = dv_list_first(&slabs->regions)) != NULL)
+        free_region(DV_CONTAINER(link, struct region, link));
 }
 
 static struct region *new_region(struct dv_slabs *slabs)
@@ -245,6 +260,8 @@ static struct slab *new_slab(struct dv_slabs *slabs, size_t class)
     struct slab *slab = (void *)(region->base + (size_t)at * SLAB_BYTES);
 
     region->free &= ~(1u << at);
+    if (region->n_touched <= at)
+        region->n_touched = at + 1;
     if (region->free == 0)
         dv_link_remove(&region->link);
     *slab = (struct slab){.region = region};
@@ -258,13 +275,10 @@ static void give_slab(struct dv_slabs *slabs, struct slab *slab)
 
     dv_link_remove(&slab->link);
     region->free |= 1u << ((size_t)((char *)slab - region->base) / SLAB_BYTES);
-    if (region->free == ALL_FREE) {
-        dv_link_remove(&region->link);
-        free(region->base);
-        free(region);
-    } else if (!dv_link_is_in(&region->link)) {
+    if (region->free == ALL_FREE && region->n_touched > KEPT_SLABS)
+        free_region(region);
+    else if (!dv_link_is_in(&region->link))
         dv_list_push(&slabs->regions, &region->link);
-    }
 }
 
 static void *take_place(struct slab *slab, size_t class)

@@ -290,6 +290,8 @@ static void slabs_keep_things_apart(void **state)
     for (size_t i = 0; i < DV_COUNT(slabs.free); i++)
         assert_true(dv_list_is_empty(&slabs.free[i])); /* nothing is kept */
     assert_true(dv_list_is_empty(&slabs.regions));
+    dv_slab_free(&slabs, dv_slab_alloc(&slabs, 40), 40); /* a single thing: its region is kept */
+    assert_true(DV_IS_SANITIZED || !dv_list_is_empty(&slabs.regions));
     dv_slabs_fini(&slabs);
 }
 
