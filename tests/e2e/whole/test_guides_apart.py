@@ -383,5 +383,7 @@ def test_drivers_are_proved(shells):
     must(shell, in_debugger.removeprefix("gdb --args ") + " &")
     until(lambda: "1 passed, 0 failed" in log_of(shell), 2 * WAIT_S, lambda: log_of(shell))
     must(shell, plugin)
+    # A reader types more slowly than a plugin starts.
+    until(lambda: os.path.isdir(f"{place}-plugin"), WAIT_S, lambda: log_of(shell))
     shown = must(shell, f"{of_plugin} --only list.first")
     assert "1 passed, 0 failed" in shown, shown
