@@ -19,7 +19,6 @@
 #include "base/defs.h"
 #include "base/err.h"
 #include "rest/rest.h"
-#include "rest/tls.h"
 
 #define DAY_S 86400u
 /* A certificate is valid from this long ago, for clients whose clock is a little late. */

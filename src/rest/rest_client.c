@@ -13,7 +13,6 @@
 #include "base/num.h"
 #include "rest/rest.h"
 #include "rest/rest_server.h"
-#include "rest/tls.h"
 
 /* The default limit: a few watches for each kind of object, and room for other requests
  * meanwhile. */

@@ -5,9 +5,6 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "base/defs.h"
-#include "base/str.h"
-
 struct dv_err;
 struct dv_rest_conn;
 struct dv_rest_creds;
