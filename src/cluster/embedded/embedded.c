@@ -116,18 +116,20 @@ static bool load_object(struct loading *loading, const struct dv_kind *kind,
             ? dv_object_pool_load(loading->embedded->pool, kind, row->value, loading->arena, err)
             : dv_object_from_row(kind, row->value, loading->arena, err);
     bool is_placed;
+    bool is_good;
 
     if (!object)
         return false;
-    is_placed =
-        check_version(object->version, err) && place_object(loading, row->key, object, err) &&
-        (dv_definitions_loaded(loading->embedded, object) ||
-         dv_fail(err, DV_RESOURCE_EXHAUSTED, "more than %u definitions", DV_CUSTOM_KINDS_MAX));
+    is_placed = check_version(object->version, err) && place_object(loading, row->key, object, err);
+    /* What is refused now is the collection's already. */
+    is_good = is_placed && (dv_definitions_loaded(loading->embedded, object) ||
+                            dv_fail(err, DV_RESOURCE_EXHAUSTED, "more than %u definitions",
+                                    DV_CUSTOM_KINDS_MAX));
     if (is_packed)
         dv_object_forget_value(object);
     if (!is_placed)
         dv_object_unkeep(object);
-    return is_placed;
+    return is_good;
 }
 
 static bool load_row(void *ctx, const struct dv_store_row *row, struct dv_err *err)
