@@ -309,8 +309,8 @@ static void a_driver_that_is_gone_is_waited_for_and_named(void **state)
     assert_int_equal(n_events(world, "WaitingForDevices", &message), 1);
     assert_non_null(strstr(message, "waits for driver " DRIVER));
     dra_driver_start(&world->driver, world->loop, world->dir, DRIVER);
-    pass(world, 130000); /* the longest pause of the connection */
-    assert_string_equal(phase_of(world, "p1"), READY);
+    pass(world, 130000);        /* the longest pause of the connection */
+    expect(world, "p1", READY); /* with what real sockets take on a busy machine */
 }
 
 int main(void)
